@@ -1,0 +1,127 @@
+"""What every source offers. One module (or package) a connector; nothing above knows which one it talks to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hakiri_dagster.planning.chunks import CursorKind, Extent, Slice, SourceFile
+from hakiri_dagster.planning.columns import SourceSchema
+
+SparkProvider = Callable[[], SparkSession]
+"""Starts Spark when it is first called, so that whoever needs no rows pays for no engine."""
+
+FILE_COLUMN = "_hakiri_file"
+"""`xxhash64` of the path of the file a row came from (bigint), when a reading spans several files."""
+
+MALFORMED_COLUMN = "_hakiri_malformed"
+"""The text of a line that could not be parsed; NULL for a good row."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """One file of a reading: its `FILE_COLUMN` value, its path and its content hash (16 bytes)."""
+
+    marker: int
+    path: str
+    content_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Rows of one or more slices, read in one pass.
+
+    `frame` holds the source's columns, in the order of `schema`, and, where they apply, `MALFORMED_COLUMN` and
+    `FILE_COLUMN` (only when `files` has more than one entry). How rows are told apart into slices follows from the
+    slices' bounds: by the cursor column, or by the file.
+    """
+
+    frame: DataFrame
+    schema: SourceSchema
+    files: tuple[FileOrigin, ...] = ()
+    has_malformed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A source file as last seen. `fingerprint` changes when size or mtime do; only then are contents hashed."""
+
+    path: str
+    fingerprint: str
+    content_hash: str
+    lower: int | None = None
+    upper: int | None = None
+    nulls: int = 0
+    rows: int | None = None
+    """`lower` to `rows` are filled for tables with a cursor only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What the source holds now.
+
+    `extent` when a cursor was asked for; `files` for file sources; `changed_at` is an opaque fingerprint of the
+    whole source where one is cheap (files), else None; `rows_estimate` where one is cheap.
+    """
+
+    schema: SourceSchema | None
+    cursor_kind: CursorKind | None = None
+    extent: Extent | None = None
+    files: tuple[FileState, ...] = ()
+    fingerprint: str | None = None
+    rows_estimate: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def source_files(self) -> tuple[SourceFile, ...]:
+        return tuple(SourceFile(f.path, f.content_hash) for f in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What earlier discoveries of this table have told, from the audit DB, so that nothing is looked at twice."""
+
+    schema: SourceSchema | None = None
+    files: Mapping[str, FileState] = field(default_factory=dict)
+
+
+class SourceTable(Protocol):
+    """One table of one source."""
+
+    text_format: bool
+    """Values come from text (CSV, JSON): empty strings are NULL by default."""
+
+    chunked_by_file: bool
+    """Without a cursor, each file is a chunk; else the whole table is one."""
+
+    lineage: tuple[str, ...]
+    """A stable name of the upstream table or folder, without secrets: the source asset's key."""
+
+    def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:
+        """Cheap: catalog, footers, listings; Spark only where a text file's types or extent must be scanned once.
+
+        `known.schema` is returned as it is for text formats, whose types are inferred once.
+        """
+        ...
+
+    def read(
+        self, spark: SparkSession, schema: SourceSchema, cursor: str | None, slices: Sequence[Slice],
+        files: Mapping[str, FileState],
+    ) -> Reading:
+        """All slices in one pass. Malformed lines come along, marked; nothing is dropped or nulled."""
+        ...
+
+
+class Connector(Protocol):
+    """`config` is the source's, `path` the table's (files)."""
+
+    def check_config(self, config: Mapping[str, Any], table: str, path: str | None) -> Sequence[str]:
+        """What is wrong with the settings, told without any I/O."""
+        ...
+
+    def table(
+        self, *, config: Mapping[str, Any], name: str, path: str | None, columns: Mapping[str, str], label: str
+    ) -> SourceTable: ...

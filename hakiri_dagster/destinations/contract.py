@@ -1,0 +1,212 @@
+"""What every destination offers to the way of one row (`pipeline/chunk_run.py`).
+
+prepare brings the destination to the state the load would leave, where no reader sees it; publish makes that
+state visible together with its ledger row, in one transaction; undo leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.chunks import Bounds, Slice
+from hakiri_dagster.planning.columns import SourceSchema
+
+LOAD_ID_COLUMN = "_hakiri_load_id"
+SOURCE_FILE_HASH_COLUMN = "_source_file_hash"
+INGESTED_AT_COLUMN = "_hakiri_ingested_at"
+ROW_HASH_COLUMN = "_hakiri_row_hash"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetColumn:
+    """`type` is the destination's own spelling (`numeric(15,2)`)."""
+
+    name: str
+    type: str
+    nullable: bool
+    has_default: bool = False
+    generated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target table as it is now."""
+
+    schema: str
+    name: str
+    columns: tuple[TargetColumn, ...]
+    primary_key: tuple[str, ...]
+    unique_keys: tuple[tuple[str, ...], ...]
+    row_estimate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What `plan` shows and `ensure_target` does: `create table …`, `add column …`, or a refusal."""
+
+    description: str
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why rows cannot be stored: `mask` marks them (True = refused)."""
+
+    mask: pa.BooleanArray
+    rule: str
+    message: str
+
+
+class RowEncoder(Protocol):
+    """Encodes Arrow batches for the destination. Picklable; lives in Spark's workers, one instance a task and chunk."""
+
+    def write(self, batch: pa.RecordBatch) -> bytes: ...
+
+    def finish(self) -> bytes: ...
+
+
+class EncoderPlan(Protocol):
+    """Made by the destination for one target and one schema; picklable; carried to the workers.
+
+    `columns` are the names a batch must have, in order, provenance columns included.
+    """
+
+    columns: tuple[str, ...]
+
+    def prepare(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sequence[Refusal]]:
+        """Casts to what the target stores, and tells which rows cannot be stored. Never raises for a bad value."""
+        ...
+
+    def encoder(self) -> RowEncoder: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFile:
+    path: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A claim's token in the destination; a later claim of the same chunk makes it void."""
+
+    token: int
+    load_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One slice on its way into one target."""
+
+    table: Table
+    slice: Slice
+    fence: Fence
+    run_id: str
+    attempt: int
+    target: Target
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A published slice, as the destination remembers it."""
+
+    load_id: int
+    chunk_key: str
+    bounds: Bounds
+    rows: int
+    bytes: int
+    cursor_committed: int | None
+    run_id: str
+    attempt: int
+    published_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row set aside. `row` is JSON text."""
+
+    rule: str
+    message: str
+    row: str
+    source_file: str | None
+
+
+class Candidate(Protocol):
+    """The rows of a slice, encoded, in files. May still grow while it is fed; `settle` ends that."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """The encoded bytes, as they arrive. Ends when Spark's result is in and every file it names was given."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """What Spark's result says; to be read after `blocks` has ended."""
+        ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def cursor_max(self) -> int | None:
+        """The highest cursor among the rows; to be read after `blocks` has ended."""
+        ...
+
+
+class PreparedLoad(Protocol):
+    """The state the load would leave, invisible to readers."""
+
+    rows: int
+
+    def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
+        """Compares the fence, writes the ledger row and commits. LeaseLost if the attempt was overtaken."""
+        ...
+
+    def undo(self) -> None: ...
+
+
+class Destination(Protocol):
+    """One destination, opened for one run."""
+
+    def describe(self, table: Table) -> Target | None: ...
+
+    def planned_changes(self, table: Table, schema: SourceSchema) -> Sequence[SchemaChange]:
+        """What `ensure_target` would do; moves nothing."""
+        ...
+
+    def ensure_target(self, table: Table, schema: SourceSchema, *, with_file_hash: bool) -> Target:
+        """Creates what is missing: schema, table, provenance columns, indexes, ledger, fence, quarantine's schema."""
+        ...
+
+    def encoder_plan(self, table: Table, target: Target, arrow_columns: Mapping[str, pa.DataType]) -> EncoderPlan: ...
+
+    def ledger(self, table: Table) -> Sequence[LedgerEntry]:
+        """The newest entry of each chunk key that has not been superseded."""
+        ...
+
+    def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
+        """Bumps the fences and ends what dead attempts left in the destination. In one round trip, however many."""
+        ...
+
+    def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad: ...
+
+    def quarantine(self, load: Load, rows: Iterator[BadRow]) -> int:
+        """Keeps rows in the quarantine table, in a transaction of its own; replaces those of the slice's last try."""
+        ...
+
+    def parallel_prepare(self, table: Table, target: Target) -> bool:
+        """Whether two prepares of different chunks may be open at once without waiting for each other."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class DestinationFactory(Protocol):
+    def __call__(self, config: Mapping[str, Any], *, label: str) -> Destination: ...

@@ -1,0 +1,113 @@
+"""Errors that say what, where and what to do. Every error a user can meet is a HakiriError."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+ErrorKind = Literal["transient", "permanent"]
+
+
+class HakiriError(Exception):
+    """`where` is a pipeline/table, a file position or a URL without its password; `hint` is the cure."""
+
+    kind: ClassVar[ErrorKind] = "permanent"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.hint = hint
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class UsageError(HakiriError):
+    """A wrong call: an unknown pipeline id, a chunk that is not in the plan."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a manifest, at the place where it is written."""
+
+    file: str
+    line: int
+    column: int
+    pipeline_id: str | None
+    message: str
+    hint: str | None = None
+
+
+class ManifestError(HakiriError):
+    """Everything that is wrong with a project's manifests, at once."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(_one(p) for p in self.problems))
+
+
+def _one(problem: Problem) -> str:
+    text = f"{problem.file}:{problem.line}:{problem.column}: {problem.message}"
+    return f"{text}\n  hint: {problem.hint}" if problem.hint else text
+
+
+class EngineError(HakiriError):
+    """Java, Spark or the embedded PostgreSQL could not be started or was lost."""
+
+
+class EngineLost(EngineError):
+    """Spark went away in the middle of the work; the same work may succeed on the next try."""
+
+    kind = "transient"
+
+
+class SourceError(HakiriError):
+    """The source cannot be read as declared."""
+
+
+class SourceUnavailable(SourceError):
+    """The source did not answer; it may on the next try."""
+
+    kind = "transient"
+
+
+class DestinationError(HakiriError):
+    """The destination refused the load."""
+
+
+class DestinationUnavailable(DestinationError):
+    """The destination did not answer, or broke off; it may work on the next try."""
+
+    kind = "transient"
+
+
+class RowsRefused(HakiriError):
+    """Rows could not be parsed or stored, and the manifest says that this stops the run."""
+
+
+class RowCountMismatch(HakiriError):
+    """Spark, the candidate's files and the destination disagree on the number of rows: nothing was published."""
+
+    kind = "transient"
+
+
+class LeaseLost(HakiriError):
+    """Another worker took this chunk over, so this attempt publishes nothing."""
+
+
+class ChunkBusy(HakiriError):
+    """Another live worker holds this chunk."""
+
+
+class NotYet(HakiriError):
+    """A feature that the manifest language has and this version does not build yet."""
+
+    exit_code = 2

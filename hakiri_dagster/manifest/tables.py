@@ -1,0 +1,108 @@
+"""The resolved project: pipelines and tables with every default filled in. All later layers read these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hakiri_dagster.manifest.spec import BackfillSpec, LoadMode, LoadSpec, ValidateSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a pipeline or table is written."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A source or destination with its `${NAME}`s filled in. Its repr hides the config, which may hold secrets."""
+
+    connector: str
+    config: Mapping[str, Any]
+    name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.connector!r}, name={self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One target table of a pipeline: one Dagster asset, key `[pipeline id, name]`."""
+
+    pipeline_id: str
+    name: str
+    source: Endpoint
+    destination: Endpoint
+    target_schema: str
+    target_name: str
+    mode: LoadMode
+    primary_key: tuple[str, ...]
+    upsert_key: tuple[str, ...]
+    cursor: str | None
+    path: str | None
+    columns: Mapping[str, str]
+    load: LoadSpec
+    backfill: BackfillSpec
+    validation: ValidateSpec
+    description: str | None
+    owners: tuple[str, ...]
+    tags: Mapping[str, str]
+    schedule: str | None
+    timezone: str
+    origin: Origin
+
+    @property
+    def label(self) -> str:
+        """How messages name the table."""
+        return f"{self.pipeline_id}/{self.name}"
+
+    @property
+    def quarantine_table(self) -> tuple[str, str]:
+        """Schema and name of the table that holds rows that were set aside."""
+        declared = self.validation.quarantine.table
+        if declared is None:
+            return "hakiri", f"quarantine_{self.pipeline_id}_{self.name}"
+        schema, _, name = declared.rpartition(".")
+        return schema or self.target_schema, name
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    id: str
+    tables: tuple[Table, ...]
+    schedule: str | None
+    timezone: str
+    secrets: tuple[str, ...]
+    description: str | None
+    owners: tuple[str, ...]
+    tags: Mapping[str, str]
+    origin: Origin
+
+    def table(self, name: str) -> Table | None:
+        return next((t for t in self.tables if t.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """`root` holds `manifests/` and `.hakiri/`."""
+
+    root: Path
+    name: str
+    audit_url: str | None
+    pipelines: tuple[Pipeline, ...]
+
+    @property
+    def state_dir(self) -> Path:
+        return self.root / ".hakiri"
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(table for pipeline in self.pipelines for table in pipeline.tables)
+
+    def pipeline(self, pipeline_id: str) -> Pipeline | None:
+        return next((p for p in self.pipelines if p.id == pipeline_id), None)

@@ -1,0 +1,83 @@
+"""What a chunk and a slice are. Values only: how a plan is cut is in `windows`, how it changes in `reconcile`.
+
+Cursor positions are plain integers on every path: numeric cursors as they are (floor for fractions), times as
+microseconds since 1970-01-01 UTC. So intervals, coverage and the splitting of rows need one arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+CursorKind = Literal["timestamp", "date", "numeric"]
+
+FULL_KEY = "full"
+NULL_KEY = "null"
+OUTSIDE_KEY = "outside"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Interval:
+    """Half-open, `[lower, upper)`; None is unbounded on that side."""
+
+    lower: int | None
+    upper: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CursorRange:
+    """The rows whose cursor lies in the interval."""
+
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class NullCursor:
+    """The rows whose cursor is NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The rows of one file. `path` is as the connector names it; `content_hash` is 32 hex digits (16 bytes)."""
+
+    path: str
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTable:
+    """All rows of the table."""
+
+
+Bounds = CursorRange | NullCursor | SourceFile | WholeTable
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The unit of backfill, of resuming and of commit; one Dagster partition."""
+
+    key: str
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one load moves: the whole chunk, or what is new in it since its cursor (`bounds` then begins there)."""
+
+    chunk: Chunk
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What the source holds, as a cheap query tells. `upper` is the highest cursor that occurs (inclusive).
+
+    `lower` and `upper` are None when no row has a cursor. `rows_at_upper` is how many rows sit exactly at `upper`
+    (None if that is not cheap), so that ties that come late are noticed.
+    """
+
+    lower: int | None
+    upper: int | None
+    nulls: int
+    rows_at_upper: int | None = None
+    rows_estimate: int | None = None
