@@ -1,0 +1,151 @@
+"""The publisher's half of a load: the files that Spark's workers wrote, as one stream of encoded rows a slice.
+
+Only what Spark's result names exists. A growing candidate hands out blocks while Spark is still at work, so that
+the destination is busy meanwhile, and compares what it gave with the result when that is in.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row
+
+from hakiri_dagster.destinations.contract import BadRow
+from hakiri_dagster.errors import RowCountMismatch
+from hakiri_dagster.pipeline.staging import BLOCK_SUFFIX, REPORT_SCHEMA, StagingPlan
+
+_LOOK_AGAIN_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReport:
+    """What all tasks together wrote of one slice."""
+
+    blocks: tuple[str, ...] = ()
+    rows: int = 0
+    bytes: int = 0
+    cursor_max: int | None = None
+    bad_files: tuple[str, ...] = ()
+    bad_rows: int = 0
+    bad_sample: str | None = None
+
+    def plus(self, row: Row) -> SliceReport:
+        highest = [value for value in (self.cursor_max, row["cursor_max"]) if value is not None]
+        return SliceReport(
+            blocks=(*self.blocks, *row["blocks"]),
+            rows=self.rows + row["rows"],
+            bytes=self.bytes + row["bytes"],
+            cursor_max=max(highest, default=None),
+            bad_files=(*self.bad_files, row["bad_file"]) if row["bad_file"] else self.bad_files,
+            bad_rows=self.bad_rows + row["bad_rows"],
+            bad_sample=self.bad_sample or row["bad_sample"],
+        )
+
+
+Reports = Mapping[int, SliceReport]
+
+
+class Staging:
+    """One Spark job that stages the candidates of one or more slices."""
+
+    def __init__(self, frame: DataFrame, plan: StagingPlan) -> None:
+        self._directory = Path(plan.directory)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
+        staged = frame.mapInArrow(plan, REPORT_SCHEMA)
+        self._result: Future[Reports] = self._pool.submit(_collect, staged)
+
+    def reports(self) -> Reports:
+        """Waits for Spark; raises what Spark raised."""
+        return self._result.result()
+
+    def candidate(self, index: int) -> StagedCandidate:
+        return StagedCandidate(self, index)
+
+    def bad_rows(self, index: int) -> Iterator[BadRow]:
+        for name in self.report(index).bad_files:
+            with (self._directory / name).open(encoding="utf-8") as lines:
+                for line in lines:
+                    yield BadRow(**json.loads(line))
+
+    def report(self, index: int) -> SliceReport:
+        return self.reports().get(index, SliceReport())
+
+    @property
+    def finished(self) -> bool:
+        return self._result.done()
+
+    def wait_a_moment(self) -> None:
+        wait_for([self._result], timeout=_LOOK_AGAIN_SECONDS)
+
+    def names_so_far(self, index: int) -> list[str]:
+        return sorted(path.name for path in self._directory.glob(f"{index:05d}-*{BLOCK_SUFFIX}"))
+
+    def read(self, name: str) -> bytes:
+        return (self._directory / name).read_bytes()
+
+    def forget(self, index: int) -> None:
+        """The slice is published: its files take disk for nothing."""
+        for path in self._directory.glob(f"{index:05d}-*"):
+            path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class StagedCandidate:
+    """The rows of one slice, as they arrive (`destinations.contract.Candidate`)."""
+
+    def __init__(self, staging: Staging, index: int) -> None:
+        self._staging = staging
+        self._index = index
+
+    def blocks(self) -> Iterator[bytes]:
+        given: set[str] = set()
+        while not self._staging.finished:
+            fresh = [name for name in self._staging.names_so_far(self._index) if name not in given]
+            for name in fresh:
+                yield self._staging.read(name)
+                given.add(name)
+            if not fresh:
+                self._staging.wait_a_moment()
+        named = self._staging.report(self._index).blocks
+        self._refuse_strangers(given, named)
+        for name in named:
+            if name not in given:
+                yield self._staging.read(name)
+
+    def _refuse_strangers(self, given: set[str], named: Sequence[str]) -> None:
+        """A task was tried again after some of its first try's rows had already been handed out."""
+        strangers = given.difference(named)
+        if strangers:
+            raise RowCountMismatch(
+                f"Spark repeated a task after {len(strangers)} of its blocks had been sent; nothing was published",
+                hint="the load is tried again from what Spark's result names",
+            )
+
+    @property
+    def rows(self) -> int:
+        return self._staging.report(self._index).rows
+
+    @property
+    def bytes(self) -> int:
+        return self._staging.report(self._index).bytes
+
+    @property
+    def cursor_max(self) -> int | None:
+        return self._staging.report(self._index).cursor_max
+
+
+def _collect(staged: DataFrame) -> Reports:
+    reports: dict[int, SliceReport] = {}
+    for row in staged.collect():  # one short row a task and slice, never data
+        reports[row["slice"]] = reports.get(row["slice"], SliceReport()).plus(row)
+    return reports

@@ -1,0 +1,103 @@
+"""Which slice a row belongs to, for many slices read in one pass. Runs in Spark's workers, on Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
+
+NO_SLICE = -1
+_FLOOR = -(2**63)
+_CEILING = 2**63 - 1
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+Positions = npt.NDArray[np.int64]
+
+
+def cursor_positions(column: pa.Array) -> tuple[Positions, npt.NDArray[np.bool_]]:
+    """Cursor values as integers (`planning/chunks.py`) and which of them are NULL."""
+    nulls = np.asarray(column.is_null())
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        numbers = column.cast(pa.timestamp("us", tz=kind.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_date(kind):
+        numbers = pc.multiply(column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _MICROSECONDS_A_DAY)
+    elif pa.types.is_integer(kind):
+        numbers = column.cast(pa.int64())
+    else:
+        numbers = pc.floor(column).cast(pa.int64(), safe=False)
+    filled = numbers.fill_null(0)
+    return np.asarray(filled, dtype=np.int64), nulls
+
+
+@dataclass(frozen=True, slots=True)
+class Splitter:
+    """Gives each row of a batch the index of its slice, or NO_SLICE for a row of a chunk that is not being loaded."""
+
+    single: bool
+    lowers: tuple[int, ...] = ()
+    uppers: tuple[int, ...] = ()
+    range_slices: tuple[int, ...] = ()
+    null_slice: int = NO_SLICE
+    by_file: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, bounds: Sequence[Bounds], markers_by_path: dict[str, int]) -> Splitter:
+        if len(bounds) == 1 and not isinstance(bounds[0], CursorRange | NullCursor):
+            return cls(single=True)
+        ranges: list[tuple[int, int, int]] = []
+        files: list[tuple[int, int]] = []
+        null_slice = NO_SLICE
+        for index, bound in enumerate(bounds):
+            match bound:
+                case CursorRange(interval):
+                    lower = _FLOOR if interval.lower is None else interval.lower
+                    ranges.append((lower, _CEILING if interval.upper is None else interval.upper, index))
+                case NullCursor():
+                    null_slice = index
+                case SourceFile(path, _):
+                    files.append((markers_by_path.get(path, 0), index))
+                case WholeTable():
+                    raise ValueError("a whole table is read alone")
+        ranges.sort()
+        return cls(
+            single=False,
+            lowers=tuple(r[0] for r in ranges),
+            uppers=tuple(r[1] for r in ranges),
+            range_slices=tuple(r[2] for r in ranges),
+            null_slice=null_slice,
+            by_file=tuple(files),
+        )
+
+    def assign(self, rows: int, cursor: pa.Array | None, file_markers: pa.Array | None) -> npt.NDArray[np.int32]:
+        if self.single:
+            return np.zeros(rows, dtype=np.int32)
+        if file_markers is not None and self.by_file:
+            return self._by_file(np.asarray(file_markers, dtype=np.int64))
+        if cursor is None:
+            raise ValueError("slices of a cursor need the cursor column")
+        return self._by_cursor(cursor)
+
+    def _by_file(self, markers: Positions) -> npt.NDArray[np.int32]:
+        slices = np.full(len(markers), NO_SLICE, dtype=np.int32)
+        for marker, index in self.by_file:
+            slices[markers == marker] = index
+        return slices
+
+    def _by_cursor(self, cursor: pa.Array) -> npt.NDArray[np.int32]:
+        positions, nulls = cursor_positions(cursor)
+        slices = np.full(len(positions), NO_SLICE, dtype=np.int32)
+        if self.lowers:
+            place = np.searchsorted(np.array(self.lowers, dtype=np.int64), positions, side="right") - 1
+            inside = (place >= 0) & ~nulls
+            uppers = np.array(self.uppers, dtype=np.int64)[np.maximum(place, 0)]
+            inside &= (positions < uppers) | (uppers == _CEILING)
+            slices[inside] = np.array(self.range_slices, dtype=np.int32)[place[inside]]
+        slices[nulls] = self.null_slice
+        return slices
