@@ -1,0 +1,75 @@
+"""Which process that was, and whether it still runs: a pid alone is reused, a zombie still has one."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """`boot_id` names the boot and, within it, the pid namespace; `started` tells reused pids apart."""
+
+    host: str
+    boot_id: str
+    pid: int
+    started: str
+
+    @classmethod
+    def current(cls) -> ProcessIdentity:
+        pid = os.getpid()
+        return cls(socket.gethostname(), current_boot_id(), pid, _started(pid) or "")
+
+    @classmethod
+    def parse(cls, text: str) -> ProcessIdentity:
+        host, boot_id, pid, started = text.split("|")
+        return cls(host, boot_id, int(pid), started)
+
+    def __str__(self) -> str:
+        return f"{self.host}|{self.boot_id}|{self.pid}|{self.started}"
+
+    def is_alive_here(self) -> bool | None:
+        """None: it ran on another host or in another container, so nobody can tell from here."""
+        if self.host != socket.gethostname():
+            return None
+        boot, _, namespace = self.boot_id.partition("/")
+        boot_now, _, namespace_now = current_boot_id().partition("/")
+        if boot != boot_now:
+            return False
+        if namespace != namespace_now:
+            return None
+        return _started(self.pid) == self.started
+
+
+@cache
+def current_boot_id() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except FileNotFoundError:
+        return str(int(psutil.boot_time()))
+
+
+def _started(pid: int) -> str | None:
+    """When the process began, None if there is none or only its zombie."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return None
+        return _ticks_since_boot(pid) or f"{process.create_time():.2f}"
+    except (psutil.NoSuchProcess, ProcessLookupError):
+        return None
+
+
+def _ticks_since_boot(pid: int) -> str | None:
+    """Linux's own number: unlike psutil's `create_time`, it does not move when the clock is set."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return None
+    return stat.rpartition(")")[2].split()[19]
