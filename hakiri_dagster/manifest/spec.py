@@ -1,14 +1,37 @@
 """The one schema of a manifest. TOML and JSON both become these models; JSON Schema is exported from them.
 
-snake_case is canonical; every name is also accepted in the camelCase of the seed documents.
+snake_case is canonical; every name is also accepted in the camelCase of the seed documents, and the seed's flat
+names on a table or pipeline as well (`flat_keys`).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Discriminator, Field, JsonValue, Tag, model_validator
+
+from hakiri_dagster.manifest.field_types import (
+    ColumnNames,
+    ColumnType,
+    Flag,
+    Model,
+    Number,
+    Owner,
+    PipelineId,
+    QualifiedName,
+    RateBudget,
+    ScheduleText,
+    StartFrom,
+    TableName,
+    Tags,
+    Text,
+    TimeZone,
+    Whole,
+    Window,
+    wrong,
+)
+from hakiri_dagster.manifest.flat_keys import fold_flat_keys
+from hakiri_dagster.manifest.source_config import EmbeddedConfig, FilesConfig, PostgresConfig
 
 LoadMode = Literal[
     "append", "truncate", "upsert", "blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"
@@ -19,67 +42,137 @@ OnFail = Literal["abort", "warn"]
 RowOnFail = Literal["abort", "warn", "skip"]
 FieldTypeName = Literal["string", "integer", "float", "boolean", "date", "timestamp", "json", "uuid"]
 
+_ON_FAIL = "`abort` stops the publish, `warn` is only recorded."
+_ROW_ON_FAIL = "`abort` stops the publish, `skip` sets the row aside, `warn` lets it pass and records it."
 
-class Model(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        validate_by_name=True,
-        validate_by_alias=True,
-        alias_generator=AliasGenerator(
-            validation_alias=lambda name: AliasChoices(name, to_camel(name)) if to_camel(name) != name else name
-        ),
+
+def _connector_of(value: Any) -> str | None:
+    """The tag of a source or destination: its connector if it is built, else `other`."""
+    connector = value.get("connector") if isinstance(value, dict) else getattr(value, "connector", None)
+    if not isinstance(connector, str):
+        return "other" if isinstance(value, dict) else None
+    return connector if connector in ("files", "postgres", "context") else "other"
+
+
+def _source_tag(value: Any) -> str | None:
+    return "other" if _connector_of(value) == "context" else _connector_of(value)
+
+
+def _destination_tag(value: Any) -> str | None:
+    if isinstance(value, str):
+        return "name"
+    return "other" if _connector_of(value) == "files" else _connector_of(value)
+
+
+class FilesSource(Model):
+    """Files in a folder, a glob or an object store."""
+
+    connector: Literal["files"] = Field(description="CSV, JSON lines, Parquet or ORC files.")
+    config: FilesConfig = Field(description="What to read and how.")
+
+
+class PostgresSource(Model):
+    """Tables and views of a PostgreSQL."""
+
+    connector: Literal["postgres"] = Field(description="Any table or view that can be queried.")
+    config: PostgresConfig = Field(default_factory=PostgresConfig, description="Where the tables are.")
+
+
+class OtherSource(Model):
+    """A connector that this version does not build yet."""
+
+    connector: Text = Field(
+        description="A connector that is not built yet.",
+        json_schema_extra={"not": {"enum": ["files", "postgres"]}},
     )
+    config: dict[str, JsonValue] = Field(default_factory=dict, description="The connector's own settings.")
 
 
-class SourceSpec(Model):
-    """Where rows come from."""
+SourceSpec = Annotated[
+    Annotated[FilesSource, Tag("files")]
+    | Annotated[PostgresSource, Tag("postgres")]
+    | Annotated[OtherSource, Tag("other")],
+    Discriminator(_source_tag),
+]
 
-    connector: str = Field(description="`files` or `postgres`.")
-    config: dict[str, Any] = Field(default_factory=dict, description="The connector's own settings.")
+
+class PostgresDestination(Model):
+    """A PostgreSQL."""
+
+    connector: Literal["postgres"] = Field(description="A PostgreSQL; without a `url` the embedded one.")
+    config: PostgresConfig = Field(default_factory=PostgresConfig, description="Where the tables land.")
 
 
-class DestinationSpec(Model):
-    """Where rows land."""
+class ContextDestination(Model):
+    """The project's embedded PostgreSQL."""
 
-    connector: str = Field(description="`postgres`; `context` is the project's default destination.")
-    config: dict[str, Any] = Field(
-        default_factory=dict,
-        description="`url` (none: the project's embedded PostgreSQL) and `schema` (default `public`).",
+    connector: Literal["context"] = Field(description="The project's embedded PostgreSQL.")
+    config: EmbeddedConfig = Field(default_factory=EmbeddedConfig, description="Where the tables land.")
+
+
+class OtherDestination(Model):
+    """A destination that this version does not build yet."""
+
+    connector: Text = Field(
+        description="A destination that is not built yet.",
+        json_schema_extra={"not": {"enum": ["postgres", "context"]}},
     )
+    config: dict[str, JsonValue] = Field(default_factory=dict, description="The destination's own settings.")
+
+
+_TaggedDestination = (
+    Annotated[PostgresDestination, Tag("postgres")]
+    | Annotated[ContextDestination, Tag("context")]
+    | Annotated[OtherDestination, Tag("other")]
+)
+DestinationSpec = Annotated[_TaggedDestination, Discriminator(_destination_tag)]
+DestinationChoice = Annotated[Annotated[Text, Tag("name")] | _TaggedDestination, Discriminator(_destination_tag)]
 
 
 class SqlHook(Model):
-    type: Literal["sql"]
-    statement: str
+    """One maintenance statement; data-modifying ones are refused."""
+
+    type: Literal["sql"] = Field(description="A maintenance statement like ANALYZE or VACUUM.")
+    statement: Text = Field(description="`{table}` is the relation that is being loaded.")
 
 
 class RefreshMatViewHook(Model):
-    type: Literal["refresh_mat_view"]
-    view: str
+    """REFRESH MATERIALIZED VIEW."""
+
+    type: Literal["refresh_mat_view"] = Field(description="Refreshes a materialized view.")
+    view: Text = Field(description="`schema.view`")
 
 
 class WebhookHook(Model):
-    type: Literal["webhook"]
-    url: str
+    """An https POST."""
+
+    type: Literal["webhook"] = Field(description="Sends a POST.")
+    url: Text = Field(description="https only; no private addresses.")
 
 
 class CustomFunctionHook(Model):
-    type: Literal["custom_function"]
-    function: str
+    """A function of one's own."""
+
+    type: Literal["custom_function"] = Field(description="Calls a registered function.")
+    function: Text = Field(description="The function's name.")
 
 
-Hook = Annotated[
-    SqlHook | RefreshMatViewHook | WebhookHook | CustomFunctionHook, Field(discriminator="type")
-]
+Hook = Annotated[SqlHook | RefreshMatViewHook | WebhookHook | CustomFunctionHook, Field(discriminator="type")]
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+Hooks = Annotated[tuple[Hook, ...], BeforeValidator(_listed)]
 
 
 class RowCountDeltaSpec(Model):
     """The band around the running mean of earlier loads outside of which a warning is raised."""
 
-    window_runs: int = Field(default=7, ge=1)
-    min_ratio: float = Field(default=0.5, ge=0)
-    max_ratio: float = Field(default=2.0, gt=0)
+    window_runs: Whole = Field(default=7, ge=1, description="How many earlier loads make the mean.")
+    min_ratio: Number = Field(default=0.5, ge=0, description="Fewer rows than this share of the mean warn.")
+    max_ratio: Number = Field(default=2.0, gt=0, description="More rows than this share of the mean warn.")
 
 
 class LoadSpec(Model):
@@ -88,126 +181,163 @@ class LoadSpec(Model):
     mode: LoadMode | None = Field(
         default=None, description="Default: `upsert` if the table has a primary key, else `append`."
     )
-    upsert_key: tuple[str, ...] | None = Field(default=None, description="Default: the primary key.")
-    watermark_column: str | None = None
-    cdc_source: str | None = None
-    fail_on_empty_source: bool = True
-    on_miss_action: Literal["alert", "ignore"] | None = None
-    empty_as_null: bool | None = Field(
-        default=None, description="Empty strings become NULL. Default: true for text formats, false for typed sources."
+    upsert_key: ColumnNames | None = Field(
+        default=None, description="`upsert`: the columns that tell rows apart. Default: the primary key."
+    )
+    watermark_column: Text | None = Field(
+        default=None, description="`incremental_watermark`: the column whose highest value is the mark."
+    )
+    cdc_source: Text | None = Field(default=None, description="`cdc_mirror`: the stream of changes.")
+    fail_on_empty_source: Flag = Field(
+        default=True, description="`truncate` and `blue_green` refuse to empty the target for an empty source."
+    )
+    on_miss_action: Literal["alert", "ignore"] | None = Field(
+        default=None, description="What an empty source does besides: `alert` records an alert."
+    )
+    empty_as_null: Flag | None = Field(
+        default=None,
+        description="Empty strings become NULL. Default: true for text formats, false for typed sources.",
     )
     bad_rows: Literal["quarantine", "abort"] = Field(
         default="quarantine",
-        description="What happens to a line that cannot be parsed or a row that cannot be stored.",
+        description="A line that cannot be parsed, or a row that cannot be stored, is set aside or stops the run.",
     )
     provenance: Literal["standard", "full"] = Field(
         default="standard", description="`full` adds `_hakiri_ingested_at` and `_hakiri_row_hash`."
     )
-    expected_row_count_delta: RowCountDeltaSpec | None = None
-    backup_before_load: bool = False
-    pre_hook: Hook | tuple[Hook, ...] | None = None
-    post_hook: Hook | tuple[Hook, ...] | None = None
+    expected_row_count_delta: RowCountDeltaSpec | None = Field(
+        default=None, description="Warns of a load far larger or smaller than the ones before it."
+    )
+    backup_before_load: Flag = Field(default=False, description="Keeps a copy of the target before it is replaced.")
+    pre_hook: Hooks | None = Field(default=None, description="One hook, or a list: before the load.")
+    post_hook: Hooks | None = Field(default=None, description="One hook, or a list: after the load, if it succeeded.")
 
 
 class BackfillSpec(Model):
     """How history is cut into chunks and how fast it is pulled."""
 
-    window: str | int | None = Field(
+    window: Window | None = Field(
         default=None,
         description="`15m` `6h` `30d` `1w` `1mo` `1q` `1y`, or a number of ids. Default: `1mo`, or 1000000 ids.",
     )
-    start_from: str | int | None = Field(default=None, description="Rows before this are never read.")
-    parallelism: int = Field(default=1, ge=1, le=64)
-    max_chunks_per_tick: int = Field(default=8, ge=1)
-    rate_budget: str | None = Field(default=None, description="Requests a source tolerates, like `60/min`.")
+    start_from: StartFrom | None = Field(
+        default=None, description="A date, a time or an id; rows before it are never read."
+    )
+    parallelism: Whole = Field(default=1, ge=1, le=64, description="How many chunks are in flight at once.")
+    max_chunks_per_tick: Whole = Field(
+        default=8, ge=1, description="How many pending chunks one tick of the schedule dispatches."
+    )
+    rate_budget: RateBudget | None = Field(
+        default=None, description="Requests a source tolerates, like `60/min`; sources without requests ignore it."
+    )
 
 
 class RowCountValidator(Model):
-    min: int | None = None
-    max: int | None = None
-    on_fail: OnFail = "abort"
+    """The candidate has between `min` and `max` rows."""
+
+    min: Whole | None = Field(default=None, ge=0, description="The fewest rows.")
+    max: Whole | None = Field(default=None, ge=0, description="The most rows.")
+    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
 
 
 class FreshnessValidator(Model):
-    within_hours: float
-    column: str
-    on_fail: OnFail = "abort"
+    """The newest row is not older than this."""
+
+    within_hours: Number = Field(gt=0, description="The greatest age of the newest row.")
+    column: Text = Field(description="The column that holds the row's time.")
+    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
 
 
 class FkIntegrityValidator(Model):
-    column: str
-    ref_table: str
-    ref_column: str
-    on_fail: OnFail = "abort"
+    """Every value occurs in another table."""
+
+    column: Text = Field(description="The column that refers to the other table.")
+    ref_table: Text = Field(description="`schema.table` in the same destination.")
+    ref_column: Text = Field(description="The column it refers to.")
+    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
 
 
 class CardinalityValidator(Model):
-    column: str
-    min_distinct: int | None = None
-    max_distinct: int | None = None
-    on_fail: OnFail = "abort"
+    """The number of distinct values."""
+
+    column: Text = Field(description="The column that is counted.")
+    min_distinct: Whole | None = Field(default=None, ge=0, description="The fewest distinct values.")
+    max_distinct: Whole | None = Field(default=None, ge=0, description="The most distinct values.")
+    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
 
 
 class DuplicateKeyValidator(Model):
-    columns: tuple[str, ...]
-    on_fail: OnFail = "abort"
+    """No two rows share these columns."""
+
+    columns: ColumnNames = Field(description="The columns that tell rows apart.")
+    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
 
 
 class DatasetLevelSpec(Model):
     """Questions asked of the candidate before it is published."""
 
-    row_count: RowCountValidator | None = None
-    freshness: FreshnessValidator | None = None
-    fk_integrity: FkIntegrityValidator | None = None
-    cardinality: CardinalityValidator | None = None
-    duplicate_key: DuplicateKeyValidator | None = None
+    row_count: RowCountValidator | None = Field(default=None, description="How many rows there are.")
+    freshness: FreshnessValidator | None = Field(default=None, description="How old the newest row is.")
+    fk_integrity: FkIntegrityValidator | None = Field(
+        default=None, description="Whether values occur in another table."
+    )
+    cardinality: CardinalityValidator | None = Field(default=None, description="How many distinct values a column has.")
+    duplicate_key: DuplicateKeyValidator | None = Field(default=None, description="Whether two rows share a key.")
 
 
 class NotNullRule(Model):
-    type: Literal["not_null", "notNull"]
-    field: str
-    on_fail: RowOnFail = "abort"
+    """The value is there."""
+
+    type: Literal["not_null", "notNull"] = Field(description="The value must not be NULL.")
+    field: Text = Field(description="The column.")
+    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
 
 
 class RegexRule(Model):
-    type: Literal["regex"]
-    field: str
-    pattern: str
-    on_fail: RowOnFail = "abort"
+    """The value matches a pattern."""
+
+    type: Literal["regex"] = Field(description="The value must match a pattern.")
+    field: Text = Field(description="The column.")
+    pattern: Text = Field(description="A Java regular expression that is found anywhere in the value.")
+    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
 
 
 class RangeRule(Model):
-    type: Literal["range"]
-    field: str
-    min: float | None = None
-    max: float | None = None
-    on_fail: RowOnFail = "abort"
+    """The value lies between two bounds."""
+
+    type: Literal["range"] = Field(description="The value must lie between two bounds.")
+    field: Text = Field(description="The column.")
+    min: Number | None = Field(default=None, description="The lowest value that passes.")
+    max: Number | None = Field(default=None, description="The highest value that passes.")
+    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
 
 
 class MaxLengthRule(Model):
-    type: Literal["max_length", "maxLength"]
-    field: str
-    max: int
-    on_fail: RowOnFail = "abort"
+    """The text is not longer than this."""
+
+    type: Literal["max_length", "maxLength"] = Field(description="The text must not be longer than `max`.")
+    field: Text = Field(description="The column.")
+    max: Whole = Field(ge=0, description="The most characters that pass.")
+    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
 
 
 class FieldTypeRule(Model):
-    type: Literal["field_type", "fieldType"]
-    field: str
-    expected: FieldTypeName
-    on_fail: RowOnFail = "abort"
+    """The value can be read as a type."""
+
+    type: Literal["field_type", "fieldType"] = Field(description="The value must be readable as a type.")
+    field: Text = Field(description="The column.")
+    expected: FieldTypeName = Field(description="The type.")
+    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
 
 
-RowRule = Annotated[
-    NotNullRule | RegexRule | RangeRule | MaxLengthRule | FieldTypeRule, Field(discriminator="type")
-]
+RowRule = Annotated[NotNullRule | RegexRule | RangeRule | MaxLengthRule | FieldTypeRule, Field(discriminator="type")]
 
 
 class QuarantineSpec(Model):
     """Where rows that were set aside are kept."""
 
-    enabled: bool = True
-    table: str | None = Field(
+    enabled: Flag = Field(default=True, description="`false`: they are counted, and not kept.")
+    table: QualifiedName | None = Field(
         default=None, description="`schema.table`. Default: `hakiri.quarantine_<pipeline>_<table>`."
     )
 
@@ -215,79 +345,141 @@ class QuarantineSpec(Model):
 class ValidateSpec(Model):
     """What must hold for a load to be published."""
 
-    dataset_level: DatasetLevelSpec = Field(default_factory=DatasetLevelSpec)
-    row_level: tuple[RowRule, ...] = ()
-    quarantine: QuarantineSpec = Field(default_factory=QuarantineSpec)
+    dataset_level: DatasetLevelSpec = Field(
+        default_factory=DatasetLevelSpec, description="Questions asked of all rows of a candidate together."
+    )
+    row_level: tuple[RowRule, ...] = Field(default=(), description="Rules that each row must pass, in order.")
+    quarantine: QuarantineSpec = Field(
+        default_factory=QuarantineSpec, description="Where rows that were set aside are kept."
+    )
+
+
+def _cursor(value: Any) -> Any:
+    if value is True or not isinstance(value, (str, bool, type(None))):
+        raise wrong("must be the name of a column", "or `false`: this table has no cursor")
+    return value
+
+
+CursorColumn = Annotated[Text | Literal[False], BeforeValidator(_cursor)]
+Transforms = tuple[dict[str, JsonValue], ...]
 
 
 class TableSpec(Model):
-    """One table. What it does not say, its pipeline says."""
+    """One table. What it does not say, its pipeline says. A name alone is a table with nothing else to say."""
 
-    name: str
-    target: str | None = Field(default=None, description="The target table's name, if it is not `name`.")
-    path: str | None = Field(default=None, description="`files`: a file, a folder or a glob.")
-    primary_key: tuple[str, ...] | None = None
-    columns: dict[str, str] = Field(
+    name: TableName = Field(description="The table's name in the source, and in Dagster.")
+    target: TableName | None = Field(default=None, description="The target table's name, if it is not `name`.")
+    path: Text | None = Field(default=None, description="`files`: a file, a folder or a glob, relative to the project.")
+    primary_key: ColumnNames | None = Field(default=None, description="The columns that tell rows apart.")
+    columns: dict[Text, ColumnType] = Field(
         default_factory=dict, description="PostgreSQL types by column, over what the source says or was inferred."
     )
-    incremental: str | None = None
-    load: LoadSpec | None = None
-    backfill: BackfillSpec | None = None
-    validation: ValidateSpec | None = Field(default=None, validation_alias="validate")
-    transforms: tuple[dict[str, Any], ...] | None = None
-    description: str | None = None
-    owners: tuple[str, ...] = ()
-    tags: dict[str, str] = Field(default_factory=dict)
+    incremental: CursorColumn | None = Field(
+        default=None, description="The cursor column, over the pipeline's; `false`: none."
+    )
+    load: LoadSpec | None = Field(default=None, description="How rows are published, key by key over the pipeline's.")
+    backfill: BackfillSpec | None = Field(
+        default=None, description="How history is cut, key by key over the pipeline's."
+    )
+    validation: ValidateSpec | None = Field(
+        default=None, validation_alias="validate", description="What must hold, key by key over the pipeline's."
+    )
+    transforms: Transforms | None = Field(default=None, description="Changes to the rows on their way.")
+    description: str | None = Field(default=None, description="What the table holds; shown in Dagster.")
+    owners: tuple[Owner, ...] = Field(default=(), description="Over the pipeline's; shown in Dagster.")
+    tags: Tags = Field(default_factory=dict, description="On top of the pipeline's; shown in Dagster.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normal_form(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else fold_flat_keys(value)
 
 
 class PipelineSpec(Model):
     """A source, its tables, where they land and how."""
 
-    json_schema: str | None = Field(default=None, validation_alias="$schema")
-    id: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="`[a-z0-9][a-z0-9_-]*`, unique in the project.")
-    source: SourceSpec
-    tables: tuple[str | TableSpec, ...] = Field(min_length=1)
-    destination: str | DestinationSpec | None = None
-    schedule: str | None = Field(default=None, description="`every 15m` or a cron expression.")
-    timezone: str = "UTC"
-    incremental: str | None = Field(default=None, description="The cursor column.")
-    secrets: tuple[str, ...] = Field(default=(), description="Environment variables that must be set.")
-    load: LoadSpec = Field(default_factory=LoadSpec)
-    backfill: BackfillSpec = Field(default_factory=BackfillSpec)
-    validation: ValidateSpec = Field(default_factory=ValidateSpec, validation_alias="validate")
-    transforms: tuple[dict[str, Any], ...] = ()
-    description: str | None = None
-    owners: tuple[str, ...] = ()
-    tags: dict[str, str] = Field(default_factory=dict)
+    json_schema: str | None = Field(
+        default=None, validation_alias="$schema", description="The address of this schema, for editors."
+    )
+    id: PipelineId = Field(description="`[a-z0-9][a-z0-9_-]*`, unique in the project.")
+    source: SourceSpec = Field(description="Where rows come from.")
+    tables: tuple[TableSpec, ...] = Field(
+        min_length=1, description="The tables: names, or `{ name = …, … }` where there is more to say."
+    )
+    destination: DestinationChoice | None = Field(
+        default=None,
+        description="The name of a `[destinations.*]` entry, `context`, or `{ connector, config }`."
+        " Default: `default_destination`.",
+    )
+    schedule: ScheduleText | None = Field(default=None, description="`every 15m` or a cron expression.")
+    timezone: TimeZone = Field(default="UTC", description="The time zone of the schedule.")
+    incremental: CursorColumn | None = Field(
+        default=None, description="The cursor column: which rows are new, and how history is cut."
+    )
+    secrets: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = Field(
+        default=(), description="Environment variables that must be set; their values are never shown."
+    )
+    load: LoadSpec = Field(default_factory=LoadSpec, description="How rows are published.")
+    backfill: BackfillSpec = Field(default_factory=BackfillSpec, description="How history is cut into chunks.")
+    validation: ValidateSpec = Field(
+        default_factory=ValidateSpec, validation_alias="validate", description="What must hold for a publish."
+    )
+    transforms: Transforms = Field(default=(), description="Changes to the rows on their way.")
+    description: str | None = Field(default=None, description="What the pipeline is for; shown in Dagster.")
+    owners: tuple[Owner, ...] = Field(default=(), description="E-mail addresses or `team:…`; shown in Dagster.")
+    tags: Tags = Field(default_factory=dict, description="Shown and searchable in Dagster.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normal_form(cls, value: Any) -> Any:
+        return fold_flat_keys(value)
 
 
 class ProjectInfo(Model):
-    name: str = "hakiri"
-    version: str | None = None
+    """What the project is called."""
+
+    name: Text = Field(default="hakiri", description="The project's name; shown in Dagster.")
+    version: Text | None = Field(default=None, description="The project's own version.")
 
 
 class ContextSpec(Model):
-    path: str | None = None
-    default_destination: str | None = None
+    """What holds for pipelines that do not say otherwise."""
+
+    path: Text | None = Field(
+        default=None, description="Accepted and without effect: the embedded PostgreSQL lives in `.hakiri/`."
+    )
+    default_destination: Text | None = Field(
+        default=None, description="The name of a `[destinations.*]` entry, or `context`, the embedded PostgreSQL."
+    )
 
 
 class AuditSpec(Model):
-    url: str | None = Field(default=None, description="PostgreSQL; none: SQLite in `.hakiri/`.")
+    """Where cursors, chunks and runs are kept."""
+
+    url: Text | None = Field(default=None, description="A PostgreSQL URL; none: SQLite in `.hakiri/`.")
 
 
 class SyncSpec(Model):
-    bucket: str
-    endpoint: str | None = None
-    region: str | None = None
+    """A bucket that keeps a copy."""
+
+    bucket: Text = Field(description="The bucket's address.")
+    endpoint: Text | None = Field(default=None, description="The object store's endpoint.")
+    region: Text | None = Field(default=None, description="The object store's region.")
 
 
 class ProjectSpec(Model):
-    """`hakiri.toml`."""
+    """`manifests/hakiri.toml`: the project, its destinations, and pipelines written inline."""
 
-    json_schema: str | None = Field(default=None, validation_alias="$schema")
-    project: ProjectInfo = Field(default_factory=ProjectInfo)
-    context: ContextSpec = Field(default_factory=ContextSpec)
-    audit: AuditSpec = Field(default_factory=AuditSpec)
-    sync: SyncSpec | None = None
-    destinations: dict[str, DestinationSpec] = Field(default_factory=dict)
-    pipeline: tuple[PipelineSpec, ...] = ()
+    json_schema: str | None = Field(
+        default=None, validation_alias="$schema", description="The address of this schema, for editors."
+    )
+    project: ProjectInfo = Field(default_factory=ProjectInfo, description="What the project is called.")
+    context: ContextSpec = Field(default_factory=ContextSpec, description="Defaults for all pipelines.")
+    audit: AuditSpec = Field(default_factory=AuditSpec, description="Where cursors, chunks and runs are kept.")
+    sync: SyncSpec | None = Field(default=None, description="A bucket that keeps a copy.")
+    destinations: dict[Text, DestinationSpec] = Field(
+        default_factory=dict, description="Where pipelines land, by name."
+    )
+    pipeline: tuple[PipelineSpec, ...] = Field(
+        default=(), description="Pipelines; others are in `manifests/pipelines/`, one a file."
+    )

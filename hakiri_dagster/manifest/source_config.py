@@ -1,0 +1,92 @@
+"""The settings of each connector and destination that is built. Checked without any I/O."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field
+
+from hakiri_dagster.manifest.field_types import Flag, Model, Text, wrong
+
+FileFormat = Literal["csv", "jsonl", "parquet", "orc"]
+_FORMAT_SPELLINGS = {"json": "jsonl", "ndjson": "jsonl"}
+
+
+def _canonical_format(value: Any) -> Any:
+    return _FORMAT_SPELLINGS.get(value, value) if isinstance(value, str) else value
+
+
+def _postgres_url(value: Any) -> Any:
+    """Never quotes the URL: it may hold a password."""
+    if not isinstance(value, str):
+        return value
+    if not value:
+        raise wrong("the URL is empty", "leave `url` out to use the embedded PostgreSQL")
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("postgresql", "postgres") and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise wrong("not a PostgreSQL URL", "write it like `postgresql://user:${PASSWORD}@host:5432/database`")
+    return value
+
+
+def _one_character(value: Any) -> Any:
+    if isinstance(value, str) and len(value) != 1:
+        raise wrong("must be exactly one character")
+    return value
+
+
+Character = Annotated[str, BeforeValidator(_one_character), Field(min_length=1, max_length=1)]
+PostgresUrl = Annotated[str, BeforeValidator(_postgres_url), Field(examples=["postgresql://user@host:5432/db"])]
+
+
+class FilesConfig(Model):
+    """What `connector = "files"` reads."""
+
+    path: Text = Field(
+        description="A folder, a file, a glob or a URL, relative to the project. A table without a `path` of its own"
+        " is `<path>/<table>.<format>` or all files under `<path>/<table>/`."
+    )
+    format: Annotated[FileFormat, BeforeValidator(_canonical_format)] | None = Field(
+        default=None,
+        description="Default: from the files' extension. `json` and `ndjson` mean `jsonl`.",
+    )
+    header: Flag = Field(default=True, description="CSV: the first line holds the column names.")
+    delimiter: Text = Field(default=",", description="CSV: what separates values.")
+    encoding: Text = Field(default="UTF-8", description="Text formats: like `ISO-8859-1`.")
+    infer_schema: Flag = Field(
+        default=True, description="Text formats: find out types from the values; `false` reads all as text."
+    )
+    null_values: tuple[str, ...] = Field(default=(), description="CSV: texts that mean NULL, like `NA`.")
+    compression: Text | None = Field(
+        default=None, description="Text formats: like `gzip`. Default: from the files' extension."
+    )
+    multiline: Flag = Field(default=True, description="CSV: quoted values may hold line breaks.")
+    quote: Character = Field(default='"', description="CSV: what encloses values.")
+    escape: Character = Field(default='"', description="CSV: what escapes a quote inside quotes.")
+
+
+class PostgresConfig(Model):
+    """A PostgreSQL to read from or to load into."""
+
+    url: PostgresUrl | None = Field(default=None, description="None: the project's embedded PostgreSQL.")
+    schema_name: Text = Field(
+        default="public",
+        validation_alias="schema",
+        serialization_alias="schema",
+        description="The schema that holds the tables.",
+    )
+
+
+class EmbeddedConfig(Model):
+    """The project's embedded PostgreSQL."""
+
+    schema_name: Text = Field(
+        default="public",
+        validation_alias="schema",
+        serialization_alias="schema",
+        description="The schema that holds the tables.",
+    )
