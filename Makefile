@@ -1,0 +1,44 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo serve test soak bench lint lock docs clean
+
+demo: $(STAMP)          ## load made-up shop data, end to end
+	@$(BIN)/hakiri demo
+
+serve: $(STAMP)         ## the Dagster UI on the demo project
+	@$(BIN)/hakiri serve
+
+test: $(STAMP)          ## the whole suite
+	@$(BIN)/python -m pytest
+
+soak: $(STAMP)          ## long kill and chaos loops; KILLS=100 by default
+	@HAKIRI_SOAK_KILLS=$(or $(KILLS),100) $(BIN)/python -m pytest tests/acceptance/test_soak.py -s
+
+bench: $(STAMP)         ## measured ratios, written to bench/RESULTS.md
+	@$(BIN)/python bench/run.py $(BENCH)
+
+lint: $(STAMP)          ## linters, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock:                   ## compile the lock again, without index addresses
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --python-version 3.11 --universal \
+		--generate-hashes --no-emit-index-url --no-header -o requirements.txt
+
+docs: $(STAMP)          ## what is generated from the model: docs/manifest.md and schemas/
+	@$(BIN)/python -m hakiri_dagster.manifest.reference
+
+$(STAMP): requirements.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .hakiri

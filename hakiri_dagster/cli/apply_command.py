@@ -1,0 +1,119 @@
+"""`hakiri apply` and `hakiri run`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen_tables, opened_project
+from hakiri_dagster.cli.progress import progress_bars
+from hakiri_dagster.cli.report import report
+from hakiri_dagster.cli.tally import Tally
+from hakiri_dagster.errors import UsageError
+from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.pipeline.planner import Planned, project_plan
+from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.settings import Settings
+
+
+def apply(root: Path, ids: Sequence[str], *, as_json: bool, parallelism: int | None) -> int:
+    project = opened_project(root)
+    pipelines = chosen_pipelines(project, ids)
+    tally = Tally()
+    with Runtime(project, Settings.from_env(), tally) as runtime:
+        load_due(runtime, [table for pipeline in pipelines for table in pipeline.tables], tally, parallelism or 1)
+    return tell(tally, pipelines, as_json)
+
+
+def load_due(runtime: Runtime, tables: Sequence[Table], tally: Tally, parallelism: int = 1) -> Planned:
+    """Everything that is due of the tables. Where nothing is, neither Dagster nor Spark is even imported."""
+    planned = project_plan(runtime, tables)
+    for table in tables:
+        entry = planned.of(table)
+        tally.of(table).warnings += entry.warnings
+        if entry.error or entry.refusals:
+            tally.of(table).error = entry.error or "; ".join(entry.refusals)
+            tally.of(table).pending = len(entry.loads)
+    due = [(table, survey) for table, survey in planned.surveys if planned.of(table).loads]
+    if due:
+        _through_dagster(runtime, due, tally, parallelism)
+    return planned
+
+
+def _through_dagster(
+    runtime: Runtime, due: Sequence[tuple[Table, Survey]], tally: Tally, parallelism: int
+) -> None:
+    from hakiri_dagster.orchestration.apply import opened_applier
+
+    with opened_applier(runtime) as applier, progress_bars(due, tally):
+        _each(due, lambda table, survey: _timed(tally, table, lambda: applier.load_due(table, survey)), parallelism)
+
+
+def _each(
+    due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], None], parallelism: int
+) -> None:
+    if parallelism <= 1:
+        for table, survey in due:
+            work(table, survey)
+        return
+    with ThreadPoolExecutor(max_workers=parallelism) as pool:
+        for future in [pool.submit(work, table, survey) for table, survey in due]:
+            future.result()
+
+
+def _timed(tally: Tally, table: Table, work: Callable[[], bool]) -> None:
+    started = time.monotonic()
+    succeeded = work()
+    counts = tally.of(table)
+    counts.seconds += time.monotonic() - started
+    if not succeeded and not counts.broken:
+        counts.error = "the Dagster run failed; its log says why (hakiri serve)"
+
+
+def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, as_json: bool) -> int:
+    project = opened_project(root)
+    pipeline = chosen_pipeline(project, pipeline_id)
+    if chunk is not None and table is None and len(pipeline.tables) > 1:
+        raise UsageError("--chunk needs --table: a chunk belongs to one table")
+    tables = chosen_tables(pipeline, table)
+    tally = Tally()
+    with Runtime(project, Settings.from_env(), tally) as runtime:
+        planned = project_plan(runtime, tables)
+        wanted = [(t, survey, _keys(survey, chunk)) for t, survey in planned.surveys]
+        for missing in tables:
+            if planned.of(missing).error:
+                tally.of(missing).error = planned.of(missing).error
+        if wanted:
+            _again(runtime, wanted, tally)
+    return tell(tally, [pipeline], as_json)
+
+
+def _keys(survey: Survey, chunk: str | None) -> list[str]:
+    keys = [planned.key for planned in survey.chunks]
+    if chunk is None:
+        return keys
+    if chunk not in keys:
+        shown = f"{keys[0]} … {keys[-1]}" if keys else "none: the source is empty"
+        raise UsageError(f"{survey.table.label} has no chunk `{chunk}`", hint=f"its chunks: {shown}")
+    return [chunk]
+
+
+def _again(runtime: Runtime, wanted: Sequence[tuple[Table, Survey, list[str]]], tally: Tally) -> None:
+    from hakiri_dagster.orchestration.apply import opened_applier
+
+    with opened_applier(runtime) as applier, progress_bars([(t, s) for t, s, _ in wanted], tally):
+        for table, survey, keys in wanted:
+            _timed(tally, table, lambda t=table, s=survey, k=keys: applier.load_again(t, s, k))
+
+
+def tell(tally: Tally, pipelines: list[Pipeline], as_json: bool) -> int:
+    document = tally.document(pipelines)
+    if as_json:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        report(document)
+    return 1 if tally.anything_broken else 0

@@ -1,0 +1,91 @@
+"""A plan as text. Reads the very stages that `apply` executes."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from hakiri_dagster.planning.plan import (
+    CarryOver,
+    ChangeTarget,
+    LoadChunks,
+    ProjectPlan,
+    Refuse,
+    Stage,
+    TablePlan,
+)
+
+_SHOWN_KEYS = 3
+
+
+def explain(plan: ProjectPlan) -> str:
+    if plan.is_converged:
+        return f"Nothing to do: all {len(plan.tables)} tables are converged."
+    return "\n".join(line for table in plan.tables for line in _table(table))
+
+
+def _table(table: TablePlan) -> list[str]:
+    new = " (new)" if table.is_new else ""
+    head = f"{table.pipeline_id}/{table.table} → {table.target} [{table.mode}]{new}"
+    lines = [_stage(stage) for stage in table.stages]
+    if table.error is not None:
+        lines.append(f"! {table.error}")
+    if not lines:
+        lines.append("= nothing to do")
+    lines += [f"warning: {warning}" for warning in table.warnings]
+    return [head, *(f"  {line}" for line in lines)]
+
+
+def _stage(stage: Stage) -> str:
+    match stage:
+        case ChangeTarget(description):
+            return f"~ {description}"
+        case CarryOver(keys):
+            return f"= {len(keys)} chunk(s) are published already under the earlier plan: {_some(keys)}"
+        case LoadChunks(keys, rows):
+            estimate = "" if rows is None else f", about {rows:,} rows"
+            return f"+ load {len(keys)} chunk(s): {_some(keys)}{estimate}"
+        case Refuse(reason):
+            return f"! refused: {reason}"
+        case _:
+            assert_never(stage)
+
+
+def _some(keys: tuple[str, ...]) -> str:
+    if len(keys) <= _SHOWN_KEYS:
+        return ", ".join(keys)
+    return f"{keys[0]} … {keys[-1]}"
+
+
+def document(plan: ProjectPlan) -> dict[str, Any]:
+    """`plan --json`, one entry a pipeline, as `apply --json` has."""
+    pipelines: dict[str, list[dict[str, Any]]] = {}
+    for table in plan.tables:
+        pipelines.setdefault(table.pipeline_id, []).append(_table_document(table))
+    return {
+        "converged": plan.is_converged,
+        "pipelines": [{"pipeline_id": pipeline_id, "tables": tables} for pipeline_id, tables in pipelines.items()],
+    }
+
+
+def _table_document(table: TablePlan) -> dict[str, Any]:
+    loads = [stage for stage in table.stages if isinstance(stage, LoadChunks)]
+    return {
+        "table": table.table,
+        "target": table.target,
+        "mode": table.mode,
+        "new": table.is_new,
+        "verdict": table.verdict,
+        "chunks": {
+            "due": list(table.loads),
+            "done": table.chunks.done,
+            "pending": table.chunks.pending,
+            "failed": table.chunks.failed,
+            "running": table.chunks.running,
+            "total": table.chunks.total,
+        },
+        "estimated_rows": loads[0].estimated_rows if loads else 0,
+        "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
+        "refused": list(table.refusals),
+        "warnings": list(table.warnings),
+        "error": table.error,
+    }

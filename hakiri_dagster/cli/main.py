@@ -1,0 +1,189 @@
+"""`hakiri`: parses the command line, and turns errors into one message and an exit code. Imports late: plans are fast."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from hakiri_dagster.errors import HakiriError
+
+app = typer.Typer(
+    name="hakiri",
+    help="Declarative ingestion: every table of a manifest is a partitioned Dagster asset, loaded atomically by Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+schema_app = typer.Typer(help="The manifest's JSON Schema.", no_args_is_help=True)
+pipeline_app = typer.Typer(help="The project's pipelines.", no_args_is_help=True)
+postgres_app = typer.Typer(help="The project's embedded PostgreSQL.", no_args_is_help=True)
+app.add_typer(schema_app, name="schema")
+app.add_typer(pipeline_app, name="pipeline")
+app.add_typer(postgres_app, name="postgres")
+
+_project = Path()
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else there.")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Pipeline ids; none: all of them.", metavar="[ID]...")]
+Id = Annotated[str, typer.Argument(help="A pipeline id.", metavar="ID")]
+
+
+@app.callback()
+def choose_project(
+    project: Annotated[
+        Path, typer.Option("--project", metavar="DIR", help="The folder that holds manifests/.", file_okay=False)
+    ] = Path(),
+) -> None:
+    global _project  # noqa: PLW0603  # typer's commands are plain functions; this is their one shared argument
+    _project = project.resolve()
+
+
+@app.command()
+def demo() -> NoReturn:
+    """Load made-up shop data end to end, and say what landed where."""
+    from hakiri_dagster.cli.demo import demo as run
+
+    _exit(run(_project))
+
+
+@app.command()
+def init(directory: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path()) -> NoReturn:
+    """Write a new project with a commented manifest."""
+    from hakiri_dagster.cli.manifest_commands import init as run
+
+    _exit(run(directory.resolve()))
+
+
+@app.command()
+def validate(as_json: Json = False) -> NoReturn:
+    """Tell everything that is wrong with the manifests. Runs nothing."""
+    from hakiri_dagster.cli.manifest_commands import validate as run
+
+    _exit(run(_project, as_json))
+
+
+@app.command()
+def plan(ids: Ids = None, as_json: Json = False) -> NoReturn:
+    """Show what would change: chunks, estimated rows, schema changes. Moves no data."""
+    from hakiri_dagster.cli.plan_command import plan as run
+
+    _exit(run(_project, ids or [], as_json))
+
+
+@app.command()
+def apply(
+    ids: Ids = None,
+    as_json: Json = False,
+    parallelism: Annotated[int | None, typer.Option(min=1, help="Tables loaded at once.")] = None,
+) -> NoReturn:
+    """Run every pending chunk, then what is new, to convergence."""
+    from hakiri_dagster.cli.apply_command import apply as run
+
+    _exit(run(_project, ids or [], as_json=as_json, parallelism=parallelism))
+
+
+@app.command()
+def run(
+    pipeline_id: Id,
+    table: Annotated[str | None, typer.Option(help="One table only.")] = None,
+    chunk: Annotated[str | None, typer.Option(help="One chunk only, by its key; needs --table.")] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Load one pipeline, one table or one chunk again, due or not."""
+    from hakiri_dagster.cli.apply_command import run as execute
+
+    _exit(execute(_project, pipeline_id, table=table, chunk=chunk, as_json=as_json))
+
+
+@app.command()
+def status(pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False) -> NoReturn:
+    """Phase, chunks, throughput and what is left."""
+    from hakiri_dagster.cli.status_command import status as run
+
+    _exit(run(_project, pipeline_id, as_json))
+
+
+@app.command()
+def serve(
+    port: Annotated[int, typer.Option(help="The UI's port.")] = 3000,
+) -> NoReturn:
+    """Dagster's UI and daemon, a shared Spark Connect server and PostgreSQL, until Ctrl-C."""
+    from hakiri_dagster.cli.serve import serve as run
+
+    _exit(run(_project, port))
+
+
+@app.command()
+def doctor(as_json: Json = False) -> NoReturn:
+    """Say what is there, what is missing and how to fix it."""
+    from hakiri_dagster.cli.doctor_command import doctor as run
+
+    _exit(run(_project, as_json))
+
+
+@schema_app.command("export")
+def schema_export() -> NoReturn:
+    """Write the manifest's JSON Schema to .hakiri/schema/."""
+    from hakiri_dagster.cli.manifest_commands import schema_export as run
+
+    _exit(run(_project))
+
+
+@pipeline_app.command("list")
+def pipeline_list(as_json: Json = False) -> NoReturn:
+    from hakiri_dagster.cli.manifest_commands import pipeline_list as run
+
+    _exit(run(_project, as_json))
+
+
+@pipeline_app.command("show")
+def pipeline_show(pipeline_id: Id, as_json: Json = False) -> NoReturn:
+    from hakiri_dagster.cli.manifest_commands import pipeline_show as run
+
+    _exit(run(_project, pipeline_id, as_json))
+
+
+@postgres_app.command("start")
+def postgres_start() -> NoReturn:
+    """Start it and leave it running, for a plain `dagster dev`."""
+    from hakiri_dagster.cli.postgres_commands import start as run
+
+    _exit(run(_project))
+
+
+@postgres_app.command("stop")
+def postgres_stop() -> NoReturn:
+    from hakiri_dagster.cli.postgres_commands import stop as run
+
+    _exit(run(_project))
+
+
+def _exit(code: int) -> NoReturn:
+    raise typer.Exit(code)
+
+
+def main() -> NoReturn:
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app()
+    except HakiriError as error:
+        from hakiri_dagster.security.secrets import redact
+
+        print(f"error: {redact(str(error))}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted; the next apply goes on where this one stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os._exit(1)  # whoever read our output has gone
+    sys.exit(0)
+
+
+def _terminated(_signal: int, _frame: object) -> NoReturn:
+    """As on Ctrl-C, so that what was started is stopped."""
+    raise KeyboardInterrupt

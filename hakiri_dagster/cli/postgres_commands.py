@@ -1,0 +1,59 @@
+"""`hakiri postgres start|stop`: the project's server for as long as the operator wants it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hakiri_dagster.engine import embedded_postgres
+from hakiri_dagster.engine.postgres_home import write_private
+
+DATABASES = ("warehouse", "dagster", "audit")
+
+
+def start(project_dir: Path) -> int:
+    """Also writes what a plain `dagster dev` in the project reads."""
+    project = project_dir.absolute()
+    server = embedded_postgres.start(server_directory(project))
+    for database in DATABASES:
+        server.ensure_database(database)
+    dagster_home = project / ".hakiri" / "dagster"
+    dagster_home.mkdir(parents=True, exist_ok=True)
+    write_environment(
+        project / ".env",
+        {"HAKIRI_DAGSTER_URL": dagster_url(server), "DAGSTER_HOME": str(dagster_home)},
+    )
+    print(f"PostgreSQL answers on 127.0.0.1:{server.port}; `hakiri postgres stop` stops it.", file=sys.stderr)
+    print(f"{project / '.env'} tells `dagster dev` where it is.", file=sys.stderr)
+    return os.EX_OK
+
+
+def stop(project_dir: Path) -> int:
+    holders = embedded_postgres.stop(server_directory(project_dir.absolute()))
+    if holders:
+        pids = ", ".join(str(holder.pid) for holder in holders)
+        print(f"PostgreSQL stops when the processes that use it end: {pids}.", file=sys.stderr)
+    else:
+        print("PostgreSQL is stopped.", file=sys.stderr)
+    return os.EX_OK
+
+
+def server_directory(project: Path) -> Path:
+    return project / ".hakiri" / "postgres"
+
+
+def dagster_url(server: embedded_postgres.Server) -> str:
+    """Dagster's storage speaks psycopg2 only, and SQLAlchemy must be told so."""
+    return server.url("dagster").replace("postgresql://", "postgresql+psycopg2://", 1)
+
+
+def write_environment(path: Path, values: dict[str, str]) -> None:
+    """Replaces these lines and leaves the operator's own as they are."""
+    kept = [line for line in _lines(path) if line.partition("=")[0].strip() not in values]
+    ours = [f"{name}={value}" for name, value in values.items()]
+    write_private(path, "".join(f"{line}\n" for line in [*kept, *ours]))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []

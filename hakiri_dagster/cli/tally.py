@@ -1,0 +1,103 @@
+"""Counts what an invocation did, table by table: the numbers of `apply --json` and of the progress bars."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.security.secrets import redact
+
+Status = Literal["success", "failed", "partial", "skipped"]
+
+
+@dataclass
+class TableTally:
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    pending: int = 0
+    rows: int = 0
+    quarantined: int = 0
+    warnings: list[str] = field(default_factory=list)
+    error: str | None = None
+    seconds: float = 0.0
+
+    def document(self, name: str) -> dict[str, Any]:
+        return {
+            "table": name,
+            "chunks": {"done": self.done, "failed": self.failed, "skipped": self.skipped, "pending": self.pending},
+            "rows": self.rows,
+            "quarantined": self.quarantined,
+            "warnings": [redact(warning) for warning in self.warnings],
+            "error": redact(self.error) if self.error else None,
+            "duration_s": round(self.seconds, 3),
+        }
+
+    @property
+    def broken(self) -> bool:
+        return self.failed > 0 or self.error is not None
+
+
+class Tally:
+    """An observer (`pipeline/way.py`) that adds up. Several tables may report at once."""
+
+    def __init__(self, on_change: Callable[[Table], None] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._tables: dict[str, TableTally] = {}
+        self.on_change = on_change or (lambda _table: None)
+
+    def of(self, table: Table) -> TableTally:
+        with self._lock:
+            return self._tables.setdefault(table.label, TableTally())
+
+    def published(self, table: Table, key: str, *, rows: int, quarantined: int) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.done += 1
+            tally.rows += rows
+            tally.quarantined += quarantined
+        self.on_change(table)
+
+    def failed(self, table: Table, key: str, error: HakiriError) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.failed += 1
+            tally.error = tally.error or f"chunk {key}: {error}"
+        self.on_change(table)
+
+    def skipped(self, table: Table, key: str, reason: str) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.skipped += 1
+            tally.warnings.append(f"chunk {key}: {reason}")
+        self.on_change(table)
+
+    def stopped(self, table: Table, error: HakiriError) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.error = str(error)
+
+    @property
+    def anything_broken(self) -> bool:
+        return any(tally.broken for tally in self._tables.values())
+
+    def document(self, pipelines: list[Pipeline]) -> dict[str, Any]:
+        return {"pipelines": [self._pipeline(pipeline) for pipeline in pipelines]}
+
+    def _pipeline(self, pipeline: Pipeline) -> dict[str, Any]:
+        tallies = [(table.name, self._tables[table.label]) for table in pipeline.tables if table.label in self._tables]
+        return {
+            "pipeline_id": pipeline.id,
+            "status": _status([tally for _, tally in tallies]),
+            "tables": [tally.document(name) for name, tally in tallies],
+        }
+
+
+def _status(tallies: list[TableTally]) -> Status:
+    if any(tally.broken for tally in tallies):
+        return "partial" if any(tally.done for tally in tallies) else "failed"
+    return "success" if any(tally.done for tally in tallies) else "skipped"

@@ -1,0 +1,58 @@
+"""The composition root: a project becomes Dagster's definitions. `workspace.yaml` points here."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import dagster as dg
+
+from hakiri_dagster.connectors.registry import source_table
+from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.manifest.tables import Project, Table
+from hakiri_dagster.orchestration.assets import table_asset
+from hakiri_dagster.orchestration.dagster_home import PROJECT_VARIABLE
+from hakiri_dagster.orchestration.io_managers import LoadIOManager
+from hakiri_dagster.orchestration.jobs import pipeline_jobs
+from hakiri_dagster.orchestration.names import source_key
+from hakiri_dagster.orchestration.partitions import partitions_of
+from hakiri_dagster.orchestration.resources import ProjectResource, spark_resource
+from hakiri_dagster.orchestration.schedules import pipeline_schedule
+from hakiri_dagster.orchestration.sensors import discovery_sensor
+from hakiri_dagster.pipeline.runtime import stored_plans
+from hakiri_dagster.settings import Settings
+
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)  # per-partition asset checks
+warnings.filterwarnings("ignore", category=dg.BetaWarning)  # backfill policies
+
+
+def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
+    plans = stored_plans(project)
+    partitions = {table.label: partitions_of(table, plans.get(table.label)) for table in project.tables}
+    lineage = {table.label: source_table(table).lineage for table in project.tables}
+    assets = [table_asset(table, partitions[table.label], lineage[table.label]) for table in project.tables]
+    scheduled = [pipeline for pipeline in project.pipelines if pipeline.schedule]
+    return dg.Definitions(
+        assets=[*assets, *_upstream(project.tables, lineage)],
+        jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],
+        schedules=[pipeline_schedule(pipeline, partitions) for pipeline in scheduled],
+        sensors=[discovery_sensor(pipeline, partitions) for pipeline in project.pipelines],
+        resources={
+            "project": ProjectResource(root=str(project.root)),
+            "spark": spark_resource(project.root, settings),
+            "loads": LoadIOManager(),
+        },
+        executor=dg.in_process_executor,  # a killed run must not leave a step alive that is free to commit
+    )
+
+
+def _upstream(tables: tuple[Table, ...], lineage: dict[str, tuple[str, ...]]) -> list[dg.AssetSpec]:
+    """What the tables are loaded from, for lineage."""
+    keys = {source_key(lineage[table.label]): table.source.connector for table in tables}
+    return [dg.AssetSpec(key, kinds={connector}, group_name="sources") for key, connector in keys.items()]
+
+
+def load_definitions() -> dg.Definitions:
+    root = Path(os.environ.get(PROJECT_VARIABLE, "."))
+    return project_definitions(load_project(root.resolve()), Settings.from_env())

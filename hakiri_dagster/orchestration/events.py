@@ -1,0 +1,54 @@
+"""What a chunk run reports, as Dagster's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from hakiri_dagster.destinations.contract import LedgerEntry, Target
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.chunk_run import PreparedChunk
+
+Metadata = Mapping[str, dg.MetadataValue]
+
+
+def published_metadata(chunk: PreparedChunk, entry: LedgerEntry) -> Metadata:
+    """Numbers plot over time in the UI."""
+    return {
+        "dagster/row_count": dg.MetadataValue.int(entry.rows),
+        "dagster/column_schema": column_schema(chunk.target),
+        "dagster/table_name": dg.MetadataValue.text(f"{chunk.target.schema}.{chunk.target.name}"),
+        "chunk": dg.MetadataValue.text(entry.chunk_key),
+        "bytes": dg.MetadataValue.int(entry.bytes),
+        "rows_set_aside": dg.MetadataValue.int(chunk.quarantined),
+        "load_id": dg.MetadataValue.int(entry.load_id),
+        "attempt": dg.MetadataValue.int(entry.attempt),
+        "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
+    }
+
+
+def column_schema(target: Target) -> dg.TableSchemaMetadataValue:
+    columns = [
+        dg.TableColumn(
+            name=column.name,
+            type=column.type,
+            constraints=dg.TableColumnConstraints(nullable=column.nullable, unique=target.primary_key == (column.name,)),
+        )
+        for column in target.columns
+    ]
+    return dg.MetadataValue.table_schema(dg.TableSchema(columns=columns))
+
+
+def definition_metadata(table: Table) -> dict[str, object]:
+    return {
+        "load mode": table.mode,
+        "target": f"{table.target_schema}.{table.target_name}",
+        "dagster/code_references": dg.CodeReferencesMetadataValue(
+            code_references=[
+                dg.LocalFileCodeReference(
+                    file_path=table.origin.file, line_number=table.origin.line, label=f"manifest of {table.label}"
+                )
+            ]
+        ),
+    }

@@ -1,0 +1,28 @@
+"""The IO manager owns publishing: whatever runs a chunk, the rows become visible here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from hakiri_dagster.destinations.contract import LedgerEntry
+from hakiri_dagster.orchestration.events import published_metadata
+from hakiri_dagster.pipeline.chunk_run import PreparedChunk
+
+
+class LoadIOManager(dg.IOManager):
+    """In a one-chunk run Dagster calls `handle_output`; in a range run the asset calls `publish` chunk by chunk."""
+
+    def publish(self, chunk: PreparedChunk) -> LedgerEntry:
+        return chunk.publish()
+
+    def handle_output(self, context: dg.OutputContext, obj: PreparedChunk) -> None:
+        entry = self.publish(obj)
+        context.add_output_metadata(published_metadata(obj, entry))
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        raise dg.DagsterInvariantViolationError(
+            f"{context.asset_key.to_user_string()} lives in its destination, not in Dagster: "
+            "read the target table with your own client instead of taking the asset as an input."
+        )

@@ -1,0 +1,34 @@
+"""A job a pipeline, for the UI's launchpad. Dagster wants one partitioning a job, so mixed pipelines get several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from hakiri_dagster.manifest.tables import Pipeline
+from hakiri_dagster.orchestration.names import asset_key, group_name
+
+EVERY_ASSET_JOB = "__ASSET_JOB"
+"""Dagster's own job over all assets: the only one whose runs may mix partitionings; schedules launch through it."""
+
+
+def pipeline_jobs(
+    pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsDefinition]
+) -> list[dg.UnresolvedAssetJobDefinition]:
+    groups: list[tuple[dg.PartitionsDefinition, list[dg.AssetKey], str]] = []
+    for table in pipeline.tables:
+        definition = partitions[table.label]
+        group = next((keys for known, keys, _ in groups if known == definition), None)
+        if group is None:
+            groups.append((definition, [asset_key(table)], asset_key(table).path[-1]))
+        else:
+            group.append(asset_key(table))
+    base = group_name(pipeline.id)
+    names = [base] if len(groups) == 1 else [f"{base}__{first.replace('-', '_')}" for _, _, first in groups]
+    return [
+        dg.define_asset_job(
+            name, selection=dg.AssetSelection.assets(*keys), description=pipeline.description, tags=dict(pipeline.tags)
+        )
+        for name, (_, keys, _) in zip(names, groups, strict=True)
+    ]

@@ -1,0 +1,49 @@
+"""How tables are named in Dagster. Dagster takes `[A-Za-z0-9_-]` only; what a name loses there, a hash keeps apart."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import dagster as dg
+
+from hakiri_dagster.manifest.tables import Table
+
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
+DUE_ONLY_TAG = "hakiri/due_only"
+"""On runs that converge (apply, schedules, sensors): what is not due is left alone. Without it, a run loads again."""
+
+
+def allowed(name: str) -> str:
+    safe = _NOT_ALLOWED.sub("_", name)
+    return safe if safe == name else f"{safe}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+
+
+def asset_key(table: Table) -> dg.AssetKey:
+    return dg.AssetKey([table.pipeline_id, allowed(table.name)])
+
+
+def op_name(table: Table) -> str:
+    """`a-b` and `a_b` may both be ids, but Dagster's op names have no hyphen."""
+    plain = f"{table.pipeline_id}__{allowed(table.name)}"
+    identifier = plain.replace("-", "_")
+    if identifier == plain:
+        return identifier
+    return f"{identifier}_{hashlib.sha256(plain.encode()).hexdigest()[:6]}"
+
+
+def group_name(pipeline_id: str) -> str:
+    return pipeline_id.replace("-", "_")
+
+
+def source_key(lineage: tuple[str, ...]) -> dg.AssetKey:
+    return dg.AssetKey([allowed(part) for part in lineage])
+
+
+def partitions_name(table: Table) -> str:
+    """Dynamic partitions are global to an instance, so their names carry pipeline and table."""
+    return f"{table.pipeline_id}/{table.name}"
+
+
+def pool_name(table: Table) -> str:
+    return f"{table.pipeline_id}/{allowed(table.name)}"

@@ -1,0 +1,47 @@
+"""The frame as the destination takes it: explicit columns, empty strings as NULL, the row hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StringType
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, Reading
+from hakiri_dagster.destinations.contract import ROW_HASH_COLUMN
+from hakiri_dagster.planning.columns import SourceSchema
+
+
+def project(reading: Reading, *, empty_as_null: bool, with_row_hash: bool) -> DataFrame:
+    names = [column.name for column in reading.schema.columns]
+    texts = {field.name for field in reading.frame.schema.fields if isinstance(field.dataType, StringType)}
+    columns = [_value(name, empty_as_null and name in texts) for name in names]
+    if with_row_hash:
+        columns.append(F.xxhash64(*[_quoted(name) for name in names]).alias(ROW_HASH_COLUMN))
+    markers = [name for name in (MALFORMED_COLUMN, FILE_COLUMN) if name in reading.frame.columns]
+    return reading.frame.select(*columns, *markers)
+
+
+def _value(name: str, empty_as_null: bool) -> Column:
+    column = _quoted(name)
+    return F.nullif(column, F.lit("")).alias(name) if empty_as_null else column
+
+
+def _quoted(name: str) -> Column:
+    """Spark reads dots as struct access unless the name is quoted; a backtick in it is doubled."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def arrow_columns(frame: DataFrame, schema: SourceSchema) -> Mapping[str, pa.DataType]:
+    """The Arrow types in which the workers will see the columns."""
+    wanted = {column.name for column in schema.columns} | {ROW_HASH_COLUMN}
+    return dict(_arrow_fields(frame, wanted))
+
+
+def _arrow_fields(frame: DataFrame, wanted: set[str]) -> Iterator[tuple[str, pa.DataType]]:
+    for field in frame.schema.fields:
+        if field.name in wanted:
+            yield field.name, to_arrow_type(field.dataType, timezone="UTC")

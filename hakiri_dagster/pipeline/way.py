@@ -1,0 +1,56 @@
+"""What one run of one table works with. Values and open handles; the order of the work is in `chunk_run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from hakiri_dagster.audit.database import AuditDb
+from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
+from hakiri_dagster.destinations.contract import Destination
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.settings import Settings
+
+
+class Observer(Protocol):
+    """Told what happens to chunks while it happens: progress bars and the numbers of `apply --json`."""
+
+    def published(self, table: Table, key: str, *, rows: int, quarantined: int) -> None: ...
+
+    def failed(self, table: Table, key: str, error: HakiriError) -> None: ...
+
+    def skipped(self, table: Table, key: str, reason: str) -> None: ...
+
+    def stopped(self, table: Table, error: HakiriError) -> None:
+        """The table as a whole could not go on."""
+        ...
+
+
+class SilentObserver:
+    def published(self, table: Table, key: str, *, rows: int, quarantined: int) -> None: ...
+
+    def failed(self, table: Table, key: str, error: HakiriError) -> None: ...
+
+    def skipped(self, table: Table, key: str, reason: str) -> None: ...
+
+    def stopped(self, table: Table, error: HakiriError) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    table: Table
+    source: SourceTable
+    destination: Destination
+    audit: AuditDb
+    spark: SparkProvider
+    settings: Settings
+    candidates: Path
+    run_id: str
+    holder: str
+    log: Callable[[str], None]
+    observer: Observer
+    revive: Callable[[], None]
+    """Called after a lost connection, before the next try."""

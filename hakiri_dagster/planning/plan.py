@@ -1,0 +1,92 @@
+"""What would change, as typed stages. `plan` prints them, `apply` executes them: one list, so they cannot drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hakiri_dagster.manifest.spec import LoadMode
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTarget:
+    """`create table raw.orders`, `add column note text`."""
+
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class CarryOver:
+    """Chunks of a new plan whose rows an older plan has published already."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChunks:
+    """Chunks that are due. `estimated_rows` is None where no cheap estimate exists."""
+
+    keys: tuple[str, ...]
+    estimated_rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Something in the way of the load, that only a change of the manifest or of the target can clear."""
+
+    reason: str
+
+
+Stage = ChangeTarget | CarryOver | LoadChunks | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCounts:
+    done: int = 0
+    pending: int = 0
+    failed: int = 0
+    running: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.done + self.pending + self.failed + self.running
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The stages of one table. `error` is set when the source or the destination could not even be asked."""
+
+    pipeline_id: str
+    table: str
+    target: str
+    mode: LoadMode
+    is_new: bool
+    stages: tuple[Stage, ...] = ()
+    chunks: ChunkCounts = ChunkCounts()
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def loads(self) -> tuple[str, ...]:
+        return tuple(key for stage in self.stages if isinstance(stage, LoadChunks) for key in stage.keys)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        return tuple(stage.reason for stage in self.stages if isinstance(stage, Refuse))
+
+    @property
+    def verdict(self) -> Literal["load", "nothing", "refused", "error"]:
+        if self.error is not None:
+            return "error"
+        if self.refusals:
+            return "refused"
+        return "load" if self.stages else "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPlan:
+    tables: tuple[TablePlan, ...]
+
+    @property
+    def is_converged(self) -> bool:
+        return all(table.verdict == "nothing" for table in self.tables)
