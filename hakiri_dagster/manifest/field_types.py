@@ -73,12 +73,25 @@ def _identifier(value: Any) -> Any:
     if (size := len(value.encode())) > MAX_IDENTIFIER_BYTES:
         raise wrong(
             f"the name is {size} bytes long, and PostgreSQL cuts names at {MAX_IDENTIFIER_BYTES}",
-            "set `target` to a shorter name",
+            "choose a shorter name; `target` may differ from a table's `name`",
         )
     return value
 
 
 TableName = Annotated[str, BeforeValidator(_identifier), Field(min_length=1)]
+
+
+def _target_schema(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value == "hakiri":
+        raise wrong("the schema `hakiri` holds our own tables", "choose another schema, like `raw`")
+    if value.startswith("pg_") or value == "information_schema":
+        raise wrong(f"{quoted(value)} is a schema of PostgreSQL's own", "choose another schema, like `raw`")
+    return _identifier(value)
+
+
+TargetSchema = Annotated[str, BeforeValidator(_target_schema), Field(min_length=1)]
 
 PIPELINE_ID = r"^[a-z0-9][a-z0-9_-]*$"
 

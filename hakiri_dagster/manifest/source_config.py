@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from hakiri_dagster.manifest.field_types import Flag, Model, Text, wrong
+from hakiri_dagster.manifest.field_types import Flag, Model, TargetSchema, Text, wrong
 
 FileFormat = Literal["csv", "jsonl", "parquet", "orc"]
 _FORMAT_SPELLINGS = {"json": "jsonl", "ndjson": "jsonl"}
@@ -70,7 +70,7 @@ class FilesConfig(Model):
 
 
 class PostgresConfig(Model):
-    """A PostgreSQL to read from or to load into."""
+    """A PostgreSQL to read from."""
 
     url: PostgresUrl | None = Field(default=None, description="None: the project's embedded PostgreSQL.")
     schema_name: Text = Field(
@@ -81,12 +81,28 @@ class PostgresConfig(Model):
     )
 
 
-class EmbeddedConfig(Model):
-    """The project's embedded PostgreSQL."""
+class PostgresTargetConfig(PostgresConfig):
+    """A PostgreSQL to load into."""
 
-    schema_name: Text = Field(
+    schema_name: TargetSchema = Field(
         default="public",
         validation_alias="schema",
         serialization_alias="schema",
-        description="The schema that holds the tables.",
+        description="The schema that the target tables are in; created if it is not there.",
     )
+
+
+class EmbeddedTargetConfig(Model):
+    """The project's embedded PostgreSQL."""
+
+    schema_name: TargetSchema = Field(
+        default="public",
+        validation_alias="schema",
+        serialization_alias="schema",
+        description="The schema that the target tables are in; created if it is not there.",
+    )
+
+
+def as_config(model: Model) -> dict[str, Any]:
+    """What connectors and destinations are given: plain values under the names of the manifest."""
+    return model.model_dump(mode="json", by_alias=True)

@@ -31,7 +31,13 @@ from hakiri_dagster.manifest.field_types import (
     wrong,
 )
 from hakiri_dagster.manifest.flat_keys import fold_flat_keys
-from hakiri_dagster.manifest.source_config import EmbeddedConfig, FilesConfig, PostgresConfig
+from hakiri_dagster.manifest.source_config import (
+    EmbeddedTargetConfig,
+    FilesConfig,
+    PostgresConfig,
+    PostgresTargetConfig,
+    PostgresUrl,
+)
 
 LoadMode = Literal[
     "append", "truncate", "upsert", "blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"
@@ -100,14 +106,14 @@ class PostgresDestination(Model):
     """A PostgreSQL."""
 
     connector: Literal["postgres"] = Field(description="A PostgreSQL; without a `url` the embedded one.")
-    config: PostgresConfig = Field(default_factory=PostgresConfig, description="Where the tables land.")
+    config: PostgresTargetConfig = Field(default_factory=PostgresTargetConfig, description="Where the tables land.")
 
 
 class ContextDestination(Model):
     """The project's embedded PostgreSQL."""
 
     connector: Literal["context"] = Field(description="The project's embedded PostgreSQL.")
-    config: EmbeddedConfig = Field(default_factory=EmbeddedConfig, description="Where the tables land.")
+    config: EmbeddedTargetConfig = Field(default_factory=EmbeddedTargetConfig, description="Where the tables land.")
 
 
 class OtherDestination(Model):
@@ -456,7 +462,7 @@ class ContextSpec(Model):
 class AuditSpec(Model):
     """Where cursors, chunks and runs are kept."""
 
-    url: Text | None = Field(default=None, description="A PostgreSQL URL; none: SQLite in `.hakiri/`.")
+    url: PostgresUrl | None = Field(default=None, description="A PostgreSQL URL; none: SQLite in `.hakiri/`.")
 
 
 class SyncSpec(Model):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hakiri_dagster.manifest.field_types import MAX_IDENTIFIER_BYTES
 from hakiri_dagster.manifest.spec import BackfillSpec, LoadMode, LoadSpec, ValidateSpec
 
 
@@ -66,9 +68,18 @@ class Table:
         """Schema and name of the table that holds rows that were set aside."""
         declared = self.validation.quarantine.table
         if declared is None:
-            return "hakiri", f"quarantine_{self.pipeline_id}_{self.name}"
+            return "hakiri", _fitting(f"quarantine_{self.pipeline_id}_{self.name}")
         schema, _, name = declared.rpartition(".")
         return schema or self.target_schema, name
+
+
+def _fitting(name: str) -> str:
+    """PostgreSQL would cut a longer name in silence, and two could become one."""
+    encoded = name.encode()
+    if len(encoded) <= MAX_IDENTIFIER_BYTES:
+        return name
+    digest = hashlib.sha256(encoded).hexdigest()[:8]
+    return f"{encoded[: MAX_IDENTIFIER_BYTES - 9].decode(errors='ignore')}_{digest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,75 @@
+"""What the manifest language has and this version does not build. Who builds a feature deletes its line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hakiri_dagster.errors import Problem
+from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.positions import Path
+from hakiri_dagster.manifest.spelling import closest
+
+MODES = frozenset({"blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"})
+
+FEATURES: Mapping[Path, str] = {
+    ("load", "pre_hook"): "hooks (`pre_hook`)",
+    ("load", "post_hook"): "hooks (`post_hook`)",
+    ("load", "on_miss_action"): "`on_miss_action`",
+    ("load", "expected_row_count_delta"): "`expected_row_count_delta`",
+    ("load", "backup_before_load"): "`backup_before_load`",
+    ("validate", "dataset_level"): "dataset validators (`dataset_level`)",
+    ("validate", "row_level"): "row rules (`row_level`)",
+    ("transforms",): "`transforms`",
+}
+
+PROJECT_FEATURES: Mapping[Path, str] = {
+    ("sync",): "`[sync]`",
+}
+
+BUILT_MODES = ("append", "truncate", "upsert")
+BUILT_SOURCES = ("files", "postgres")
+BUILT_DESTINATIONS = ("postgres", "context")
+
+
+def pipeline_not_yet(entry: Entry) -> Iterator[Problem]:
+    yield from _connector(entry, ("source", "connector"), "source", BUILT_SOURCES)
+    yield from _connector(entry, ("destination", "connector"), "destination", BUILT_DESTINATIONS)
+    yield from _features(entry, ())
+    tables = entry.value(("tables",))
+    for index in range(len(tables) if isinstance(tables, list) else 0):
+        yield from _features(entry, ("tables", index))
+
+
+def project_not_yet(entry: Entry) -> Iterator[Problem]:
+    for path, name in PROJECT_FEATURES.items():
+        if _asks_for_it(entry.value(path)):
+            yield entry.problem(path, f"{name} is not yet built", "take it out for now", at_key=True)
+    destinations = entry.value(("destinations",))
+    for name in destinations if isinstance(destinations, dict) else ():
+        yield from _connector(entry, ("destinations", name, "connector"), f"destination `{name}`", BUILT_DESTINATIONS)
+
+
+def _features(entry: Entry, at: Path) -> Iterator[Problem]:
+    mode = entry.value((*at, "load", "mode"))
+    if isinstance(mode, str) and mode in MODES:
+        hint = f"modes that are: {', '.join(BUILT_MODES)}"
+        yield entry.problem((*at, "load", "mode"), f"load mode `{mode}` is not yet built", hint)
+    for feature, name in FEATURES.items():
+        path = (*at, *feature)
+        if _asks_for_it(entry.value(path)):
+            verb = "are" if name.startswith(("hooks", "dataset", "row", "`transforms")) else "is"
+            yield entry.problem(path, f"{name} {verb} not yet built", "take it out for now", at_key=True)
+
+
+def _asks_for_it(value: Any) -> bool:
+    return value is not None and value is not False and value not in ([], {})
+
+
+def _connector(entry: Entry, path: Path, what: str, built: tuple[str, ...]) -> Iterator[Problem]:
+    connector = entry.value(path)
+    if not isinstance(connector, str) or not connector or connector in built:
+        return
+    near = closest(connector, built)
+    hint = f"did you mean `{near}`?" if near else f"connectors that are: {', '.join(built)}"
+    yield entry.problem(path, f"{what}: the connector `{connector[:60]}` is not yet built", hint)

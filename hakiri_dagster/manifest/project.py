@@ -1,0 +1,151 @@
+"""The manifests of a project, merged by id, checked and resolved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hakiri_dagster.errors import ManifestError, Problem
+from hakiri_dagster.manifest.conflicts import ids_defined_twice, tables_in_conflict
+from hakiri_dagster.manifest.files import Manifests, read_manifests
+from hakiri_dagster.manifest.landing import EMBEDDED, Landings, UnknownDestinationError
+from hakiri_dagster.manifest.not_yet import pipeline_not_yet, project_not_yet
+from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.problems import problems_of
+from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill
+from hakiri_dagster.manifest.resolve import Declared, resolve_pipeline, table_problems
+from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
+from hakiri_dagster.manifest.tables import Pipeline, Project
+from hakiri_dagster.security import secrets
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectReading:
+    """`project` is None where there are problems. `pipeline_ids` are those that are written, right or wrong."""
+
+    project: Project | None
+    pipeline_ids: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+
+
+def load_project(root: Path, env: Mapping[str, str] | None = None) -> Project:
+    """Raises ManifestError with everything that is wrong."""
+    reading = read_project(root, env)
+    if reading.project is None:
+        raise ManifestError(reading.problems)
+    return reading.project
+
+
+def read_project(root: Path, env: Mapping[str, str] | None = None) -> ProjectReading:
+    """Reads manifests and environment, and nothing else."""
+    return _Reader(root, os.environ if env is None else env, read_manifests(root)).read()
+
+
+@dataclass(slots=True)
+class _Reader:
+    root: Path
+    env: Mapping[str, str]
+    manifests: Manifests
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+    def read(self) -> ProjectReading:
+        entries = self.manifests.pipelines
+        self.problems += self.manifests.problems
+        self.warnings += self.manifests.warnings
+        settings = self._settings()
+        declared = [pipeline for entry in entries if (pipeline := self._declared(entry)) is not None]
+        self.problems += ids_defined_twice(entries)
+        pipelines = self._resolved(declared, settings) if settings is not None else ()
+        ids = dict.fromkeys(entry.pipeline_id for entry in entries if entry.pipeline_id is not None)
+        project = None
+        if settings is not None and not self.problems:
+            project = Project(self.root.absolute(), settings.project.name, settings.audit.url, tuple(pipelines))
+        return ProjectReading(project, tuple(ids), _in_order(self.problems), _in_order(self.warnings))
+
+    def _settings(self) -> ProjectSpec | None:
+        """None where the project file is wrong, so that nothing is said about what depends on it."""
+        entry = self.manifests.settings
+        if entry is None:
+            return None if self.manifests.problems else ProjectSpec()
+        filled = fill(entry.data, PROJECT_SCOPES, self.env)
+        self._note_references(entry, filled)
+        self.problems += project_not_yet(entry)
+        try:
+            settings = ProjectSpec.model_validate(filled.data)
+        except ValidationError as error:
+            self.problems += problems_of(error, entry, filled, ProjectSpec)
+            return None
+        self.problems += _default_destination(settings, entry)
+        if settings.context.path is not None:
+            message = "`path` has no effect: the embedded PostgreSQL lives in `.hakiri/`"
+            self.warnings.append(entry.problem(("context", "path"), message, at_key=True))
+        return settings
+
+    def _declared(self, entry: Entry) -> Declared | None:
+        filled = fill(entry.data, PIPELINE_SCOPES, self.env)
+        self._note_references(entry, filled)
+        self.problems += pipeline_not_yet(entry)
+        self.problems += self._unset_secrets(entry)
+        try:
+            declared = Declared(entry, PipelineSpec.model_validate(filled.data))
+        except ValidationError as error:
+            self.problems += problems_of(error, entry, filled, PipelineSpec)
+            return None
+        self.problems += table_problems(declared)
+        return declared
+
+    def _note_references(self, entry: Entry, filled: Filled) -> None:
+        for value in filled.values:
+            secrets.register_url(value)
+        for gap in filled.gaps:
+            if gap.well_formed:
+                message = f"the environment variable `{gap.name}` is not set"
+                hint = f"set {gap.name} before you run hakiri"
+            else:
+                message, hint = "not a reference to the environment", "write `${NAME}`, or `$${` for a plain `${`"
+            self.problems.append(entry.problem(gap.path, message, hint))
+
+    def _unset_secrets(self, entry: Entry) -> Iterator[Problem]:
+        names = entry.value(("secrets",))
+        for index, name in enumerate(names if isinstance(names, list) else ()):
+            if not isinstance(name, str):
+                continue
+            if self.env.get(name):
+                secrets.register([self.env[name]])
+            else:
+                hint = f"set {name} before you run hakiri"
+                yield entry.problem(("secrets", index), f"the secret `{name}` is not set", hint)
+
+    def _resolved(self, declared: Sequence[Declared], settings: ProjectSpec) -> list[Pipeline]:
+        landings = Landings(settings.destinations, settings.context.default_destination)
+        pairs: list[tuple[Declared, Pipeline]] = []
+        for one in declared:
+            resolved = resolve_pipeline(one, landings, self.root)
+            self.problems += resolved.problems
+            self.warnings += resolved.warnings
+            if resolved.pipeline is not None:
+                pairs.append((one, resolved.pipeline))
+        self.problems += tables_in_conflict(pairs)
+        return [pipeline for _, pipeline in pairs]
+
+
+def _default_destination(settings: ProjectSpec, entry: Entry) -> Iterator[Problem]:
+    if EMBEDDED in settings.destinations:
+        message = f"`{EMBEDDED}` is the name of the embedded PostgreSQL"
+        yield entry.problem(("destinations", EMBEDDED), message, "choose another name", at_key=True)
+    default = settings.context.default_destination
+    if default is not None:
+        try:
+            Landings(settings.destinations, default).by_name(default)
+        except UnknownDestinationError as error:
+            yield entry.problem(("context", "default_destination"), str(error), error.hint)
+
+
+def _in_order(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(dict.fromkeys(problems), key=lambda p: (p.file, p.line, p.column, p.message)))

@@ -1,0 +1,78 @@
+"""Secret values never reach a log, an event, an error or metadata: whoever reads one registers it here."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterable
+from urllib.parse import quote, unquote, urlsplit
+
+MASK = "***"
+MIN_LENGTH = 4
+"""Shorter values would mask half of every text; inside URLs they are masked all the same."""
+
+_lock = threading.Lock()
+_secrets: frozenset[str] = frozenset()
+_pattern: re.Pattern[str] | None = None
+
+_URL_PASSWORD = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#'\"@:]*:)[^\s/?#'\"]+(?=@)")
+_NAMED_PASSWORD = re.compile(r"(?P<before>\b(?:ssl)?password=)(?:'(?:\\.|[^'\\])*'|[^\s&'\"]+)", re.IGNORECASE)
+
+
+def register(values: Iterable[str]) -> None:
+    """Also the passwords of those values that are URLs."""
+    global _secrets, _pattern
+    found = {form for value in values for form in _forms(value) if len(form) >= MIN_LENGTH}
+    with _lock:
+        if found <= _secrets:
+            return
+        _secrets |= found
+        longest_first = sorted(_secrets, key=lambda secret: (-len(secret), secret))
+        _pattern = re.compile("|".join(map(re.escape, longest_first)))
+
+
+def register_url(url: str) -> None:
+    """The password of a URL, not the URL itself."""
+    if (password := _password(url)) is not None:
+        register([password])
+
+
+def redact(text: str) -> str:
+    pattern = _pattern
+    masked = pattern.sub(MASK, text) if pattern is not None else text
+    masked = _URL_PASSWORD.sub(rf"\g<before>{MASK}", masked)
+    return _NAMED_PASSWORD.sub(rf"\g<before>{MASK}", masked)
+
+
+def safe_url(url: str) -> str:
+    """The URL without its password, to be shown."""
+    masked = _URL_PASSWORD.sub(r"\g<before>", url).replace(":@", "@", 1)
+    return redact(masked)
+
+
+class RedactingFilter(logging.Filter):
+    """On a handler, so that records of every logger pass through it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg = redact(record.getMessage())
+        record.args = None
+        if record.exc_info:
+            record.exc_text = redact(logging.Formatter().formatException(record.exc_info))
+        return True
+
+
+def _forms(value: str) -> Iterable[str]:
+    """A secret as it may turn up: as it is, stripped, and as it is written in a URL."""
+    yield from {value, value.strip(), quote(value, safe=""), unquote(value)}
+    if (password := _password(value)) is not None:
+        yield from {password, unquote(password), quote(unquote(password), safe="")}
+
+
+def _password(url: str) -> str | None:
+    if "://" not in url:
+        return None
+    try:
+        return urlsplit(url).password
+    except ValueError:
+        return None
