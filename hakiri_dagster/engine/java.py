@@ -1,7 +1,7 @@
 """The Java that Spark runs on: the machine's own if it is new enough, else the one in the wheel.
 
-Spark is given either through a shim that drops one argument: the wheel's runtime lacks the module it names, and
-with the others it makes the JVM write a warning to stderr at each start.
+Spark is given either through a shim that drops arguments: the wheel's runtime lacks the module and the package
+that they name, and on other runtimes they make the JVM write warnings to stderr at each start.
 """
 
 from __future__ import annotations
@@ -21,10 +21,17 @@ OLDEST_JAVA = 17
 
 _SHIM_MARK = "hakiri-shim"
 
+_VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+_SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_WITHOUT_SECURITY_ACTION = 24
+
 _SHIM = """#!/bin/sh
 for argument do
   shift
-  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+  case "$argument" in
+    {dropped}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
 exec "{java}" "$@"
 """
@@ -79,7 +86,10 @@ def _wheel_runtime() -> Path:
 
 
 def _shim_home(real: Path) -> Path:
-    text = _SHIM.format(java=real / "bin" / "java")
+    dropped = [_VECTOR_MODULE]
+    if (java_version(real) or 0) >= _WITHOUT_SECURITY_ACTION:
+        dropped.append(_SECURITY_ACTION)
+    text = _SHIM.format(java=real / "bin" / "java", dropped="|".join(dropped))
     home = _cache_folder() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     shim = home / "bin" / "java"
     if not (home / _SHIM_MARK).exists():

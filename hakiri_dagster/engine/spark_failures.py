@@ -1,0 +1,93 @@
+"""What Spark raises, in classic and in Connect mode, as our errors: transient or permanent, and short."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.errors import PySparkException
+
+from hakiri_dagster import errors
+from hakiri_dagster.errors import EngineError, EngineLost, HakiriError
+
+_LOST_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.ABORTED}
+
+_LOST = re.compile(
+    r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|SESSION_(CHANGED|NOT_FOUND|CLOSED)"
+    r"|ExecutorLostFailure|Executor heartbeat timed out|Python worker exited unexpectedly"
+    r"|Answer from Java side is empty|Error while (sending|receiving|obtaining)"
+    r"|Connection (refused|reset)|java\.net\.(Connect|Socket)Exception|java\.lang\.OutOfMemoryError"
+    r"|FetchFailedException|OPERATION_CANCELED|cancelled (because|as part of)|RETRIES_EXCEEDED"
+)
+
+_NO_NEWS = re.compile(r"^(\s*at |\s*\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:)")
+_LONGEST = 800
+
+
+@contextmanager
+def translate_spark_errors(where: str | None = None) -> Iterator[None]:
+    """To be put around whatever makes Spark work; `where` is the pipeline/table. Our own errors pass unchanged."""
+    try:
+        yield
+    except (PySparkException, Py4JError, grpc.RpcError, ConnectionError, EOFError) as error:
+        raise as_hakiri_error(error, where) from error
+
+
+def as_hakiri_error(error: Exception, where: str | None = None) -> HakiriError:
+    text = str(error)
+    if (raised := _raised_in_worker(text, where)) is not None:
+        return raised
+    short = useful_text(text)
+    if _is_lost(error, text):
+        return EngineLost(
+            f"Spark went away: {short}", where=where, hint="It is tried again; see also `.hakiri/spark/spark.log`."
+        )
+    return EngineError(f"Spark: {short}", where=where)
+
+
+def useful_text(text: str) -> str:
+    """The deepest cause, or the last line of a Python traceback, without frames."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _NO_NEWS.match(line)]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if "Traceback (most recent call last):" in text:
+        chosen = _end_of_traceback(text)
+    elif causes:
+        chosen = causes[-1]
+    else:
+        chosen = " ".join(lines[:3])
+    return chosen if len(chosen) <= _LONGEST else f"{chosen[:_LONGEST]} …"
+
+
+def _end_of_traceback(text: str) -> str:
+    """The exception itself comes first after the frames, which are indented."""
+    after = text.rpartition("Traceback (most recent call last):")[2].splitlines()[1:]
+    said: list[str] = []
+    for line in after:
+        if line.startswith(" ") and not said:
+            continue
+        if not line.strip() or _NO_NEWS.match(line):
+            break
+        said.append(line.strip())
+    return " ".join(said)
+
+
+def _raised_in_worker(text: str, where: str | None) -> HakiriError | None:
+    """A HakiriError that a Python worker raised crosses the JVM as text; here it becomes itself again."""
+    found = re.search(r"^(?:hakiri_dagster\.errors\.)(\w+): (.*)$", text, re.MULTILINE)
+    raised = getattr(errors, found.group(1), None) if found else None
+    if found is None or not (isinstance(raised, type) and issubclass(raised, HakiriError)):
+        return None
+    hint = re.search(r"^  hint: (.*)$", text[found.end() :], re.MULTILINE)
+    return raised(found.group(2), where=where, hint=hint.group(1) if hint else None)
+
+
+def _is_lost(error: Exception, text: str) -> bool:
+    if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
+        return True
+    if isinstance(error, grpc.RpcError):
+        return getattr(error, "code", lambda: None)() in _LOST_CODES
+    status = getattr(error, "getGrpcStatusCode", lambda: None)()
+    return status in _LOST_CODES or _LOST.search(text) is not None
