@@ -59,6 +59,12 @@ def _one(problem: Problem) -> str:
     return f"{text}\n  hint: {problem.hint}" if problem.hint else text
 
 
+class PlanError(HakiriError):
+    """The chunk plan cannot be cut as declared: a window that does not fit the cursor, or far too many chunks."""
+
+    exit_code = 2
+
+
 class EngineError(HakiriError):
     """Java, Spark or the embedded PostgreSQL could not be started or was lost."""
 

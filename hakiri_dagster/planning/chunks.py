@@ -1,4 +1,4 @@
-"""What a chunk and a slice are. Values only: how a plan is cut is in `windows`, how it changes in `reconcile`.
+"""What a chunk and a slice are. Values only: how a plan is cut is in `chunk_plan`, what of it is due in `due`.
 
 Cursor positions are plain integers on every path: numeric cursors as they are (floor for fractions), times as
 microseconds since 1970-01-01 UTC. So intervals, coverage and the splitting of rows need one arithmetic.
@@ -73,7 +73,9 @@ class Extent:
     """What the source holds, as a cheap query tells. `upper` is the highest cursor that occurs (inclusive).
 
     `lower` and `upper` are None when no row has a cursor. `rows_at_upper` is how many rows sit exactly at `upper`
-    (None if that is not cheap), so that ties that come late are noticed.
+    (None if that is not cheap), so that ties that come late are noticed. `upper_by_now` and `rows_at_upper_by_now`
+    are the same among the rows not dated after now; to be told for time cursors when `upper` lies after now, because
+    one row dated 2099 would else hide every new row.
     """
 
     lower: int | None
@@ -81,3 +83,5 @@ class Extent:
     nulls: int
     rows_at_upper: int | None = None
     rows_estimate: int | None = None
+    upper_by_now: int | None = None
+    rows_at_upper_by_now: int | None = None

@@ -1,0 +1,254 @@
+"""Which slices a table with a cursor owes its source: the plan, less what is published.
+
+Coverage is a set of intervals over all plans the table ever had. So a new window, an earlier start, a rewound stretch
+and a window that closed are one case: what the coverage leaves out of a chunk is owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from hakiri_dagster.planning.carry_over import load_ids
+from hakiri_dagster.planning.chunks import (
+    NULL_KEY,
+    OUTSIDE_KEY,
+    Bounds,
+    Chunk,
+    CursorKind,
+    CursorRange,
+    Extent,
+    Interval,
+    NullCursor,
+    Slice,
+)
+from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, union, within
+from hakiri_dagster.planning.rewind import uncovered
+from hakiri_dagster.planning.source_files import Touched
+from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
+from hakiri_dagster.planning.windows import to_position
+
+NOTHING_OUTSIDE = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What the source says of itself. `frontier`: before it nothing more is added; None: nothing is known."""
+
+    said: str | None
+    frontier: int | None
+    mark_at_most: int | None
+    upper: int | None
+    immutable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What a chunk owes: nothing when `owed` is None."""
+
+    chunk: Chunk
+    state: ChunkState
+    owed: DueSlice | None
+
+
+def due_slices(
+    desired: Sequence[Chunk],
+    states: Iterable[ChunkState],
+    extent: Extent,
+    *,
+    kind: CursorKind,
+    now: datetime,
+    touched: Touched | None = None,
+) -> Due:
+    """`touched` is given for files: there nothing is new but files that changed."""
+    stored = {state.key: state for state in states}
+    known = stored if touched is None else {s.key: s for s in _less_touched(stored.values(), touched)}
+    source = _source(extent, kind, now, immutable=touched is not None)
+    coverage = union(part for state in known.values() for part in state.covered)
+    marks = _open_marks(known.values(), source)
+    chunks = (*desired, *_leftovers(desired, known))
+    verdicts = [_judge(chunk, known.get(chunk.key), coverage, marks, source, extent) for chunk in chunks]
+    return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched))
+
+
+def _source(extent: Extent, kind: CursorKind, now: datetime, *, immutable: bool) -> _Source:
+    said: str | None = f"{extent.upper}/{extent.rows_at_upper}/{extent.upper_by_now}/{extent.rows_at_upper_by_now}"
+    frontier, at_most = extent.upper, None
+    if kind != "numeric":
+        at_most = to_position(now)
+        if extent.upper is not None and extent.upper > at_most:
+            frontier = at_most if extent.upper_by_now is None else extent.upper_by_now
+            said = None if extent.upper_by_now is None else said
+    return _Source(said, frontier, at_most, extent.upper, immutable)
+
+
+def _open_marks(states: Iterable[ChunkState], source: _Source) -> dict[int, float]:
+    """Marks at which a published load found what the source still says it holds, and how far that load read."""
+    marks: dict[int, float] = {}
+    for state in states:
+        mark = state.cursor_committed
+        if mark is None or source.said is None or state.seen != source.said:
+            continue
+        if isinstance(state.bounds, CursorRange) and mark < high(state.bounds.interval):
+            marks[mark] = max(high(state.bounds.interval), marks.get(mark, mark))
+    return marks
+
+
+def _leftovers(desired: Sequence[Chunk], known: Mapping[str, ChunkState]) -> Iterator[Chunk]:
+    """Rows without a cursor, or dated outside the plan, that were published and that the source no longer has so."""
+    keys = {chunk.key for chunk in desired}
+    nulls = known.get(NULL_KEY)
+    if nulls is not None and nulls.attempts and NULL_KEY not in keys and nulls.seen != "0":
+        yield nulls.chunk
+    outside = known.get(OUTSIDE_KEY)
+    ends = [high(c.bounds.interval) for c in desired if isinstance(c.bounds, CursorRange)]
+    stale = outside is not None and outside.attempts > 0 and outside.seen != NOTHING_OUTSIDE
+    if stale and OUTSIDE_KEY not in keys and ends:
+        yield Chunk(OUTSIDE_KEY, CursorRange(Interval(int(max(ends)), None)))
+
+
+def _judge(
+    chunk: Chunk,
+    state: ChunkState | None,
+    coverage: Intervals,
+    marks: Mapping[int, float],
+    source: _Source,
+    extent: Extent,
+) -> _Verdict:
+    base = replace(state, bounds=chunk.bounds) if state is not None else ChunkState(chunk.key, chunk.bounds)
+    match chunk.bounds:
+        case NullCursor():
+            return _judge_by_word(chunk, base, str(extent.nulls), None)
+        case CursorRange(interval) if interval.upper is None:
+            lies_outside = extent.upper is not None and extent.upper >= low(interval)
+            word = f"{extent.upper}/{extent.rows_at_upper}" if lies_outside else NOTHING_OUTSIDE
+            return _judge_by_word(chunk, base, word, interval.lower)
+        case CursorRange(interval):
+            return _judge_window(chunk, interval, base, coverage, marks, source)
+        case _:
+            raise AssertionError(f"{chunk.key} is no part of a cursor's plan")
+
+
+def _judge_by_word(chunk: Chunk, base: ChunkState, word: str, lower: int | None) -> _Verdict:
+    """Chunks of rows that no window holds are loaded whole, when what the source says of them has changed.
+
+    The mark stays at their lower end: windows that reach them later must not take their rows for published.
+    """
+    if base.status == "done" and base.seen == word:
+        return _Verdict(chunk, base, None)
+    return _owes(chunk, base, chunk.bounds, word, settles=False, mark_at_most=lower)
+
+
+def _judge_window(
+    chunk: Chunk,
+    interval: Interval,
+    base: ChunkState,
+    coverage: Intervals,
+    marks: Mapping[int, float],
+    source: _Source,
+) -> _Verdict:
+    pieces = missing(interval, coverage)
+    fresh = base.attempts == 0 and base.status != "failed"
+    if pieces and (fresh or base.status == "done") and _holds_nothing_new(pieces[-1], interval, marks, source):
+        pieces = pieces[:-1]
+    if not pieces and base.status != "running":
+        return _Verdict(chunk, _settled(base, interval, coverage, source), None)
+    owed = hull(pieces) if pieces else interval
+    settles = source.immutable or high(owed) < high(interval) or _closed(interval, source)
+    return _owes(chunk, base, CursorRange(owed), source.said, settles=settles, mark_at_most=source.mark_at_most)
+
+
+def _holds_nothing_new(tail: Interval, interval: Interval, marks: Mapping[int, float], source: _Source) -> bool:
+    """The end of an open window, from a mark on, of which the source says what it said when it was read last."""
+    read_to = None if tail.lower is None else marks.get(tail.lower)
+    if read_to is None or tail.upper != interval.upper or source.upper is None:
+        return False
+    return high(tail) <= read_to or source.upper < read_to
+
+
+def _closed(interval: Interval, source: _Source) -> bool:
+    return source.frontier is not None and source.frontier >= high(interval)
+
+
+def _settled(base: ChunkState, interval: Interval, coverage: Intervals, source: _Source) -> ChunkState:
+    """A chunk that owes nothing. If no load of its own says so, it takes over what other chunks have published."""
+    if base.status == "done":
+        return base
+    covered = within(coverage, interval)
+    gaps = missing(interval, covered)
+    return replace(
+        base,
+        status="done",
+        covered=covered,
+        cursor_committed=gaps[-1].lower if gaps else interval.upper,
+        seen=source.said,
+    )
+
+
+def _owes(
+    chunk: Chunk, base: ChunkState, bounds: Bounds, seen: str | None, *, settles: bool, mark_at_most: int | None
+) -> _Verdict:
+    owed = DueSlice(Slice(chunk, bounds), base.attempts, settles, mark_at_most, seen)
+    return _Verdict(chunk, base if base.status in ("running", "failed") else replace(base, status="pending"), owed)
+
+
+def _due(
+    verdicts: Sequence[_Verdict],
+    stored: Mapping[str, ChunkState],
+    known: Mapping[str, ChunkState],
+    warnings: tuple[str, ...],
+) -> Due:
+    planned = {v.chunk.key for v in verdicts}
+    gone = [state for key, state in known.items() if key not in planned]
+    carried = [v for v in verdicts if v.owed is None and not _done(known.get(v.chunk.key))]
+    sources = load_ids([v.chunk for v in carried], known.values())
+    changed = [
+        *(replace(v.state, carried_from=sources[v.chunk.key]) if v.chunk.key in sources else v.state for v in verdicts),
+        *(replace(s, status="retired") if s.status in ("pending", "failed") else s for s in gone),
+    ]
+    return Due(
+        slices=tuple(v.owed for v in verdicts if v.owed is not None and v.state.status != "running"),
+        busy=tuple(v.owed for v in verdicts if v.owed is not None and v.state.status == "running"),
+        done=tuple(v.chunk for v in verdicts if v.owed is None),
+        states=tuple(state for state in changed if state != stored.get(state.key)),
+        carried_over=tuple(v.chunk.key for v in carried),
+        overtaken=tuple(state.key for state in gone if state.status == "running"),
+        warnings=warnings,
+    )
+
+
+def _done(state: ChunkState | None) -> bool:
+    return state is not None and state.status == "done"
+
+
+def _less_touched(states: Iterable[ChunkState], touched: Touched) -> Iterator[ChunkState]:
+    for state in uncovered(states, touched.intervals):
+        reached = (state.key == NULL_KEY and touched.nulls) or (
+            state.key == OUTSIDE_KEY
+            and isinstance(state.bounds, CursorRange)
+            and any(overlap(state.bounds.interval, part) for part in touched.intervals)
+        )
+        yield replace(state, seen=None) if reached else state
+
+
+def _warnings(
+    verdicts: Sequence[_Verdict], source: _Source, extent: Extent, touched: Touched | None
+) -> tuple[str, ...]:
+    found = []
+    if touched is None and source.said is None:
+        found.append(
+            "the source holds rows dated after now, which hide whether it holds newer ones before them:"
+            " the open window is read again each time"
+        )
+    for file in touched.missing if touched is not None else ():
+        owed = (v.owed.slice.bounds for v in verdicts if v.owed is not None)
+        if any(_reaches(file.reach, bounds) for bounds in owed):
+            found.append(f"{file.path} is gone: its rows vanish from the windows that are loaded again")
+    if extent.upper is not None and any(v.chunk.key == OUTSIDE_KEY for v in verdicts):
+        found.append("rows dated after the open window are loaded in a chunk of their own, `outside`")
+    return tuple(found)
+
+
+def _reaches(reach: Iterable[Interval], bounds: Bounds) -> bool:
+    return isinstance(bounds, CursorRange) and any(overlap(part, bounds.interval) for part in reach)

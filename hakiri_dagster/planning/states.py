@@ -1,0 +1,120 @@
+"""What is known of a chunk, what one load owes it, and what a published load changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from hakiri_dagster.planning.chunks import Bounds, Chunk, CursorRange, Interval, Slice
+from hakiri_dagster.planning.intervals import NOTHING, Intervals, union
+
+ChunkStatus = Literal["pending", "running", "done", "failed", "retired", "superseded"]
+"""`retired`: left the plan before it was done. `superseded`: another chunk's publish replaced its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkState:
+    """A chunk as the audit DB knows it.
+
+    `covered` is what of the cursor is published wholly. `cursor_committed` is where a next slice begins: rows at it
+    may be published, but ties may still come. `seen` is what the source said of itself (an opaque text) when the
+    load that was published last was planned: as long as it says the same, it holds nothing new for this chunk.
+    """
+
+    key: str
+    bounds: Bounds
+    status: ChunkStatus = "pending"
+    attempts: int = 0
+    generation: int = 0
+    covered: Intervals = NOTHING
+    cursor_committed: int | None = None
+    seen: str | None = None
+    rows: int | None = None
+    load_id: int | None = None
+    carried_from: tuple[int, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    completed_at: datetime | None = None
+
+    @property
+    def chunk(self) -> Chunk:
+        return Chunk(self.key, self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class DueSlice:
+    """A slice to be loaded, as planned.
+
+    `settles`: the source adds nothing more to it, so that it is covered wholly once it is published; else its mark is
+    the highest cursor it held, but not more than `mark_at_most`, so that a row dated in the future hides none.
+    `attempts` is the chunk's count when this was planned: a claim fails if somebody else has tried it since.
+    `supersedes` are the keys of chunks whose rows this one's publish replaces.
+    """
+
+    slice: Slice
+    attempts: int = 0
+    settles: bool = True
+    mark_at_most: int | None = None
+    seen: str | None = None
+    supersedes: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return self.slice.chunk.key
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a table owes its source.
+
+    `busy` slices belong to chunks that an attempt holds: a claim tells whether it still lives. `states` differ from
+    what is stored and are written before anything is claimed. `overtaken` are chunks that left the plan while an
+    attempt held them: their fences are to be bumped, so that it cannot publish into its successors.
+    """
+
+    slices: tuple[DueSlice, ...] = ()
+    busy: tuple[DueSlice, ...] = ()
+    done: tuple[Chunk, ...] = ()
+    states: tuple[ChunkState, ...] = ()
+    carried_over: tuple[str, ...] = ()
+    overtaken: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        return not self.slices and not self.busy
+
+
+def committed_cursor(due: DueSlice, cursor_max: int | None) -> int | None:
+    """The `cursor_committed` of a load's ledger row, from the highest cursor among its rows."""
+    match due.slice.bounds:
+        case CursorRange(Interval(lower, upper)):
+            if due.settles:
+                return upper
+            if cursor_max is None:
+                return lower
+            mark = cursor_max if due.mark_at_most is None else min(cursor_max, due.mark_at_most)
+            return mark if lower is None else max(lower, mark)
+        case _:
+            return None
+
+
+def published(
+    state: ChunkState,
+    *,
+    bounds: Bounds,
+    cursor_committed: int | None,
+    seen: str | None,
+    rows: int,
+    load_id: int,
+) -> ChunkState:
+    """The state after a slice with these bounds was published. A ledger row tells all of it but `seen`."""
+    covered = state.covered
+    committed = state.cursor_committed
+    if isinstance(bounds, CursorRange) and cursor_committed is not None:
+        covered = union((*covered, Interval(bounds.interval.lower, cursor_committed)))
+        committed = cursor_committed if committed is None else max(committed, cursor_committed)
+    return replace(
+        state, status="done", covered=covered, cursor_committed=committed, seen=seen, rows=rows, load_id=load_id,
+        carried_from=(),
+    )  # fmt: skip
