@@ -21,6 +21,9 @@ MALFORMED_COLUMN = "_hakiri_malformed"
 """The text of a line that could not be parsed; NULL for a good row."""
 
 
+def _nothing() -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
     """One file of a reading: its `FILE_COLUMN` value, its path and its content hash (16 bytes)."""
@@ -43,6 +46,8 @@ class Reading:
     schema: SourceSchema
     files: tuple[FileOrigin, ...] = ()
     has_malformed: bool = False
+    close: Callable[[], None] = _nothing
+    """To be called once the frame has been executed for the last time: what the source holds for it is let go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +96,20 @@ class Known:
 class SourceTable(Protocol):
     """One table of one source."""
 
-    text_format: bool
-    """Values come from text (CSV, JSON): empty strings are NULL by default."""
+    @property
+    def text_format(self) -> bool:
+        """Values come from text (CSV, JSON): empty strings are NULL by default."""
+        ...
 
-    chunked_by_file: bool
-    """Without a cursor, each file is a chunk; else the whole table is one."""
+    @property
+    def chunked_by_file(self) -> bool:
+        """Without a cursor, each file is a chunk; else the whole table is one."""
+        ...
 
-    lineage: tuple[str, ...]
-    """A stable name of the upstream table or folder, without secrets: the source asset's key."""
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """A stable name of the upstream table or folder, without secrets: the source asset's key."""
+        ...
 
     def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:
         """Cheap: catalog, footers, listings; Spark only where a text file's types or extent must be scanned once.

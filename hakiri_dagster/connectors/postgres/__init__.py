@@ -1,0 +1,30 @@
+"""Tables of a PostgreSQL database as sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hakiri_dagster.connectors.contract import Connector, SourceTable
+from hakiri_dagster.connectors.postgres.config import SourceConfig, problems
+from hakiri_dagster.connectors.postgres.table import PostgresTable
+
+
+class _Postgres:
+    def check_config(self, config: Mapping[str, Any], table: str, path: str | None) -> Sequence[str]:
+        told = list(problems(config, table))
+        return told if path is None else [*told, "`path` has no meaning for a PostgreSQL table"]
+
+    def table(
+        self,
+        *,
+        config: Mapping[str, Any],
+        name: str,
+        path: str | None,  # noqa: ARG002
+        columns: Mapping[str, str],  # noqa: ARG002
+        label: str,
+    ) -> SourceTable:
+        return PostgresTable(SourceConfig.of(config), name, label)
+
+
+POSTGRES: Connector = _Postgres()

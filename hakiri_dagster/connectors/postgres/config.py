@@ -1,0 +1,94 @@
+"""The settings of a PostgreSQL source, and what can be wrong with them before anything is asked of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+_DEFAULT_SCHEMA = "public"
+_DEFAULT_CONNECTIONS = 8
+_MOST_CONNECTIONS = 64
+_CONNECT_TIMEOUT_SECONDS = 15
+_KEYS = ("url", "schema", "max_connections", "text_columns")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConfig:
+    """`max_connections` bounds how many parts of one table are read at once.
+
+    `text_columns` travel in PostgreSQL's own text form: for values that Spark's types cannot hold (`infinity`, NaN).
+    """
+
+    conninfo: str = field(repr=False)
+    place: str
+    schema: str = _DEFAULT_SCHEMA
+    max_connections: int = _DEFAULT_CONNECTIONS
+    text_columns: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> SourceConfig:
+        parameters = conninfo_to_dict(config["url"])
+        parameters.setdefault("connect_timeout", _CONNECT_TIMEOUT_SECONDS)
+        parameters["client_encoding"] = "UTF8"
+        return cls(
+            conninfo=make_conninfo("", **parameters),
+            place="/".join(_place(parameters)),
+            schema=config.get("schema", _DEFAULT_SCHEMA),
+            max_connections=config.get("max_connections", _DEFAULT_CONNECTIONS),
+            text_columns=frozenset(config.get("text_columns", ())),
+        )
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        return (*self.place.split("/", 1), self.schema)
+
+    def without_secrets(self, text: str) -> str:
+        for name, value in conninfo_to_dict(self.conninfo).items():
+            if name in {"password", "sslpassword"} and value:
+                text = text.replace(str(value), "***")
+        return text
+
+
+def problems(config: Mapping[str, Any], table: str) -> Iterator[str]:
+    for key in config.keys() - set(_KEYS):
+        near = difflib.get_close_matches(key, _KEYS, 1)
+        yield f"unknown setting `{key}`" + (f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(_KEYS)}")
+    yield from _url_problems(config.get("url"))
+    if not _is_name(config.get("schema", _DEFAULT_SCHEMA)):
+        yield "`schema` must be the name of a schema"
+    if not _is_name(table):
+        yield "the table must be the name of a table or view"
+    connections = config.get("max_connections", _DEFAULT_CONNECTIONS)
+    if type(connections) is not int or not 1 <= connections <= _MOST_CONNECTIONS:
+        yield f"`max_connections` must be a number from 1 to {_MOST_CONNECTIONS}"
+    columns = config.get("text_columns", ())
+    if not isinstance(columns, list | tuple) or not all(_is_name(column) for column in columns):
+        yield "`text_columns` must be a list of column names"
+
+
+def _url_problems(url: object) -> Iterator[str]:
+    if not isinstance(url, str) or not url.startswith(("postgresql://", "postgres://")):
+        yield "`url` must be like `postgresql://user:password@host:5432/database`"
+        return
+    try:
+        parameters = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # its text repeats the URL, password included
+        yield "`url` cannot be parsed; special characters in user and password must be percent-encoded"
+        return
+    if "@" in str(parameters.get("host", "")):
+        yield "`url` has an `@` in user or password; write it as `%40`"
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value != "" and "\0" not in value
+
+
+def _place(parameters: Mapping[str, Any]) -> Iterator[str]:
+    host = parameters.get("host") or parameters.get("hostaddr") or "localhost"
+    yield f"{host}:{parameters.get('port') or 5432}".lstrip("/").replace("/", "_")
+    yield str(parameters.get("dbname") or parameters.get("user") or "postgres")

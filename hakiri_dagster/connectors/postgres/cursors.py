@@ -1,0 +1,198 @@
+"""The cursor column in SQL: its extent as integer positions, and positions as conditions on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import assert_never
+
+from psycopg import Connection, sql
+from psycopg.rows import TupleRow
+
+from hakiri_dagster.connectors.postgres.catalog import Relation, did_you_mean
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.chunks import (
+    Bounds,
+    CursorKind,
+    CursorRange,
+    Extent,
+    Interval,
+    NullCursor,
+    SourceFile,
+    WholeTable,
+)
+
+_MICROSECONDS_A_SECOND = 1_000_000
+_MICROSECONDS_A_DAY = 86_400 * _MICROSECONDS_A_SECOND
+
+_POSITIONS_END = 2**63
+
+_INDEXED_EXTENT = sql.SQL(
+    "SELECT {lower}, {upper}, (SELECT count(*) FROM {table} WHERE {cursor} IS NULL),"
+    " (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
+    " FROM (SELECT (SELECT min({cursor}) FROM {table}) AS lower, (SELECT max({cursor}) FROM {table}) AS upper) AS edge"
+)
+_SCANNED_EXTENT = sql.SQL(
+    "WITH edge AS MATERIALIZED"
+    " (SELECT min({cursor}) AS lower, max({cursor}) AS upper, count(*) - count({cursor}) AS nulls FROM {table})"
+    " SELECT {lower}, {upper}, nulls, (SELECT count(*) FROM {table} WHERE {cursor} = (SELECT upper FROM edge))"
+    " FROM edge"
+)
+_PAST = sql.SQL(
+    "SELECT {upper}, (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
+    " FROM (SELECT max({cursor}) AS upper FROM {table} WHERE {past}) AS edge"
+)
+_TIME_POSITION = sql.SQL("extract(epoch FROM {}) * 1000000")
+_EPOCH = {
+    "timestamp": sql.SQL("timestamp '1970-01-01'"),
+    "timestamptz": sql.SQL("timestamptz '1970-01-01 00:00:00+00'"),
+}
+_NUMERIC_POSITION = sql.SQL("floor({}::numeric)")
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """`type` is the column's base type in PostgreSQL (`timestamptz`)."""
+
+    name: str
+    type: str
+    kind: CursorKind
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        return sql.Identifier(self.name)
+
+    def literal(self, position: int) -> sql.Composable:
+        """The first value of the column's type at or after the position."""
+        match self.kind:
+            case "numeric":
+                return sql.Literal(position)
+            case "date":
+                return sql.SQL("(date '1970-01-01' + {})").format(sql.Literal(-(-position // _MICROSECONDS_A_DAY)))
+            case "timestamp":
+                days, microseconds = divmod(position, _MICROSECONDS_A_DAY)
+                seconds = Decimal(microseconds) / _MICROSECONDS_A_SECOND
+                since = sql.Literal(f"{days} days {seconds:f} seconds")
+                return sql.SQL("({} + interval {})").format(_EPOCH[self.type], since)
+            case never:
+                assert_never(never)
+
+    def within(self, interval: Interval) -> sql.Composable:
+        sides: list[sql.Composable] = []
+        if interval.lower is not None:
+            sides.append(sql.SQL("{} >= {}").format(self.identifier, self.literal(interval.lower)))
+        if interval.upper is not None:
+            sides.append(sql.SQL("{} < {}").format(self.identifier, self.literal(interval.upper)))
+        if not sides:
+            return sql.SQL("{} IS NOT NULL").format(self.identifier)
+        return sql.SQL("({})").format(sql.SQL(" AND ").join(sides))
+
+    def condition(self, bounds: Sequence[Bounds]) -> sql.Composable | None:
+        """The rows of all the bounds together; None for every row of the table."""
+        if any(isinstance(bound, WholeTable) for bound in bounds):
+            return None
+        parts = [self.within(interval) for interval in merged(list(_intervals(bounds)))]
+        if any(isinstance(bound, NullCursor) for bound in bounds):
+            parts.append(sql.SQL("{} IS NULL").format(self.identifier))
+        return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
+
+    def position(self, value: sql.Composable) -> sql.Composable:
+        return (_NUMERIC_POSITION if self.kind == "numeric" else _TIME_POSITION).format(value)
+
+
+def cursor_of(relation: Relation, name: str, text_columns: frozenset[str], where: str) -> Cursor:
+    column = relation.column(name)
+    if column is None:
+        near = did_you_mean(name, [c.name for c in relation.columns])
+        raise SourceError(
+            f"the cursor column {name!r} does not exist",
+            where=where,
+            hint=near or "check `incremental` in the manifest",
+        )
+    if column.cursor_kind is None or name in text_columns:
+        kind = "text" if name in text_columns else column.native
+        raise SourceError(
+            f"the column {name!r} of type {kind} cannot be a cursor",
+            where=where,
+            hint="a cursor is a timestamp, a date, an integer or a numeric column that is not in `text_columns`",
+        )
+    return Cursor(name, column.type, column.cursor_kind)
+
+
+def extent(
+    connection: Connection[TupleRow], table: sql.Identifier, cursor: Cursor, relation: Relation, where: str
+) -> Extent:
+    statement = _INDEXED_EXTENT if cursor.name in relation.indexed else _SCANNED_EXTENT
+    names = {
+        "table": table,
+        "cursor": cursor.identifier,
+        "lower": cursor.position(sql.SQL("edge.lower")),
+        "upper": cursor.position(sql.SQL("edge.upper")),
+    }
+    first, last, nulls, at_last = _one(connection, statement.format(**names))
+    lower, upper = _whole(first, cursor, where), _whole(last, cursor, where)
+    now = time.time_ns() // 1000
+    past_upper = past_at_upper = None
+    if cursor.kind != "numeric" and upper is not None and upper > now:
+        past, past_at_upper = _one(connection, _PAST.format(**names, past=cursor.within(Interval(None, now + 1))))
+        past_upper = _whole(past, cursor, where)
+    return Extent(lower, upper, nulls, at_last, relation.rows_estimate, past_upper, past_at_upper)
+
+
+def edges(
+    connection: Connection[TupleRow], table: sql.Identifier, cursor: Cursor, condition: sql.Composable
+) -> tuple[int, int] | None:
+    """The lowest and highest position among the rows; to be asked only where an index answers."""
+    lowest, highest = (
+        cursor.position(sql.SQL("{}({})").format(sql.SQL(edge), cursor.identifier)) for edge in ("min", "max")
+    )
+    row = _one(connection, sql.SQL("SELECT {}, {} FROM {} WHERE {}").format(lowest, highest, table, condition))
+    if any(value is None or not Decimal(value).is_finite() for value in row):
+        return None
+    return int(row[0]), int(row[1])
+
+
+def merged(intervals: list[Interval]) -> list[Interval]:
+    """Neighbours and overlaps as one, so that a run of chunks is one condition."""
+    result: list[Interval] = []
+    for one in sorted(intervals, key=lambda i: (i.lower is not None, i.lower or 0)):
+        last = result[-1] if result else None
+        if last and (last.upper is None or (one.lower is None or one.lower <= last.upper)):
+            upper = None if last.upper is None or one.upper is None else max(last.upper, one.upper)
+            result[-1] = Interval(last.lower, upper)
+        else:
+            result.append(one)
+    return result
+
+
+def _intervals(bounds: Sequence[Bounds]) -> Iterator[Interval]:
+    for bound in bounds:
+        match bound:
+            case CursorRange(interval):
+                yield interval
+            case NullCursor() | WholeTable():
+                pass
+            case SourceFile(path):
+                raise ValueError(f"{path} is a file; a table has none")
+            case _:
+                assert_never(bound)
+
+
+def _one(connection: Connection[TupleRow], statement: sql.Composed) -> TupleRow:
+    row = connection.execute(statement).fetchone()
+    assert row is not None, "an aggregate always answers one row"
+    return row
+
+
+def _whole(value: Decimal | None, cursor: Cursor, where: str) -> int | None:
+    if value is None:
+        return None
+    if not value.is_finite() or abs(value) >= _POSITIONS_END:
+        raise SourceError(
+            f"the cursor {cursor.name!r} holds {value} in some rows, which is no position",
+            where=where,
+            hint="set it to NULL in those rows, or choose another cursor",
+        )
+    return int(value)
