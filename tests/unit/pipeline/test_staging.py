@@ -1,0 +1,141 @@
+"""The workers' half, driven without Spark: Arrow batches in, files and a report out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, FileOrigin
+from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Refusal
+from hakiri_dagster.pipeline.slices import Splitter
+from hakiri_dagster.pipeline.staging import StagingPlan
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, SourceFile, WholeTable
+
+
+class JsonLines:
+    """Encodes a row as a line, and keeps the last batch back until `finish`, as binary encoders do."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        given, self._kept = self._kept, "".join(f"{json.dumps(row, default=str)}\n" for row in batch.to_pylist()).encode()
+        return given
+
+    def finish(self) -> bytes:
+        return self._kept
+
+
+@dataclass(frozen=True)
+class RefusesNegative:
+    columns: tuple[str, ...]
+
+    def prepare(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sequence[Refusal]]:
+        negative = pc.less(batch.column("n"), 0)
+        return batch, [Refusal(negative, "positive", "n is negative")] if pc.any(negative).as_py() else []
+
+    def encoder(self) -> JsonLines:
+        return JsonLines()
+
+
+def staging(directory: Path, bounds: Sequence[Bounds], **given: object) -> StagingPlan:
+    files = given.pop("files", ())
+    assert isinstance(files, tuple)
+    settings: dict[str, object] = {
+        "directory": str(directory),
+        "encoder": RefusesNegative(columns=("n", LOAD_ID_COLUMN)),
+        "source_columns": ("n",),
+        "splitter": Splitter.of(bounds, {file.path: file.marker for file in files}),
+        "load_ids": tuple(range(100, 100 + len(bounds))),
+        "files": files,
+        "cursor": None,
+        "ingested_at": None,
+    }
+    return StagingPlan(**(settings | given))  # type: ignore[arg-type]  # a test's short hand
+
+
+def run(plan: StagingPlan, *batches: pa.RecordBatch) -> dict[int, dict[str, object]]:
+    (report,) = list(plan(iter(batches)))
+    return {row["slice"]: row for row in report.to_pylist()}
+
+
+def rows(directory: Path, report: dict[str, object]) -> list[dict[str, object]]:
+    names = report["blocks"]
+    assert isinstance(names, list)
+    return [json.loads(line) for name in names for line in (directory / name).read_text().splitlines()]
+
+
+def bad(directory: Path, report: dict[str, object]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (directory / str(report["bad_file"])).read_text().splitlines()]
+
+
+def test_rows_and_their_load_id_are_written_and_counted(tmp_path: Path) -> None:
+    reports = run(
+        staging(tmp_path, [WholeTable()]), pa.record_batch({"n": [1, 2]}), pa.record_batch({"n": [3]})
+    )
+    assert rows(tmp_path, reports[0]) == [{"n": n, LOAD_ID_COLUMN: 100} for n in (1, 2, 3)]
+    assert reports[0]["rows"] == 3
+    assert reports[0]["bytes"] == sum(f.stat().st_size for f in tmp_path.iterdir())
+
+
+def test_each_slice_gets_its_own_files_load_id_and_highest_cursor(tmp_path: Path) -> None:
+    bounds = [CursorRange(Interval(0, 10)), CursorRange(Interval(10, 20))]
+    reports = run(staging(tmp_path, bounds, cursor="n"), pa.record_batch({"n": [12, 3, 11, 5, 99]}))
+    assert rows(tmp_path, reports[0]) == [{"n": n, LOAD_ID_COLUMN: 100} for n in (3, 5)]
+    assert rows(tmp_path, reports[1]) == [{"n": n, LOAD_ID_COLUMN: 101} for n in (12, 11)]
+    assert [reports[0]["cursor_max"], reports[1]["cursor_max"]] == [5, 12]
+
+
+def test_a_row_that_cannot_be_stored_is_set_aside_with_its_reason(tmp_path: Path) -> None:
+    reports = run(staging(tmp_path, [WholeTable()]), pa.record_batch({"n": [1, -2, 3]}))
+    assert [row["n"] for row in rows(tmp_path, reports[0])] == [1, 3]
+    assert bad(tmp_path, reports[0]) == [
+        {"rule": "positive", "message": "n is negative", "row": '{"n": -2}', "source_file": None}
+    ]
+    assert (reports[0]["rows"], reports[0]["bad_rows"], reports[0]["bad_sample"]) == (2, 1, "n is negative")
+
+
+def test_a_malformed_line_is_set_aside_with_its_text_and_file(tmp_path: Path) -> None:
+    batch = pa.record_batch({"n": pa.array([1, None], pa.int64()), MALFORMED_COLUMN: [None, "x;\x00"]})
+    origin = FileOrigin(marker=1, path="/data/a.csv", content_hash=b"h" * 16)
+    reports = run(staging(tmp_path, [WholeTable()], files=(origin,)), batch)
+    (entry,) = bad(tmp_path, reports[0])
+    assert json.loads(str(entry["row"])) == {"line": "x;\\u0000"}
+    assert entry["source_file"] == "/data/a.csv"
+    assert reports[0]["rows"] == 1
+
+
+def test_rows_of_many_files_carry_the_hash_of_their_own(tmp_path: Path) -> None:
+    origins = (FileOrigin(5, "/a", b"a" * 16), FileOrigin(-6, "/b", b"b" * 16))
+    plan = staging(
+        tmp_path,
+        [SourceFile("/a", "61" * 16), SourceFile("/b", "62" * 16)],
+        files=origins,
+        encoder=RefusesNegative(columns=("n", SOURCE_FILE_HASH_COLUMN)),
+    )
+    reports = run(plan, pa.record_batch({"n": [1, 2], FILE_COLUMN: [-6, 5]}))
+    assert rows(tmp_path, reports[0]) == [{"n": 2, SOURCE_FILE_HASH_COLUMN: str(b"a" * 16)}]
+    assert rows(tmp_path, reports[1]) == [{"n": 1, SOURCE_FILE_HASH_COLUMN: str(b"b" * 16)}]
+
+
+def test_what_json_in_postgresql_cannot_hold_is_set_aside_readably(tmp_path: Path) -> None:
+    batch = pa.record_batch({"n": [-1], "t": ["a\x00b"], "f": [float("nan")], "b": [b"\x01"], "l": [[float("inf")]]})
+    plan = staging(tmp_path, [WholeTable()], source_columns=("n", "t", "f", "b", "l"))
+    (entry,) = bad(tmp_path, run(plan, batch)[0])
+    assert json.loads(str(entry["row"])) == {"n": -1, "t": "a\\u0000b", "f": "nan", "b": "01", "l": ["inf"]}
+
+
+def test_two_tasks_never_write_to_the_same_file(tmp_path: Path) -> None:
+    plan = staging(tmp_path, [WholeTable()])
+    first, second = run(plan, pa.record_batch({"n": [1]})), run(plan, pa.record_batch({"n": [1]}))
+    assert first[0]["blocks"] != second[0]["blocks"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_empty_task_reports_nothing(tmp_path: Path) -> None:
+    assert run(staging(tmp_path, [WholeTable()])) == {}
