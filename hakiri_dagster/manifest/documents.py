@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any
 
 from hakiri_dagster.errors import ManifestError, Problem
-from hakiri_dagster.manifest.positions import Path, Position, Positions, json_positions, toml_positions
+from hakiri_dagster.manifest.positions import KeyPath, Position, Positions, json_positions, toml_positions
 
 MAX_DEPTH = 32
 MAX_BYTES = 8 * 1024 * 1024
@@ -129,7 +129,7 @@ def _duplicates(file: str, positions: Positions) -> Iterator[Problem]:
         yield _problem(file, position, f"the key `{key}` is written twice in one object", "keep one of the two")
 
 
-def _unusable_values(value: Any, file: str, positions: Positions, path: Path = ()) -> Iterator[Problem]:
+def _unusable_values(value: Any, file: str, positions: Positions, path: KeyPath = ()) -> Iterator[Problem]:
     match value:
         case dict():
             for key, child in value.items():

@@ -60,7 +60,7 @@ def _names(value: Any) -> Any:
     return value
 
 
-ColumnNames = Annotated[tuple[Text, ...], BeforeValidator(_names), Field(min_length=1)]
+ColumnNames = Annotated[tuple[Text, ...], Field(min_length=1), BeforeValidator(_names)]
 
 
 def _identifier(value: Any) -> Any:
@@ -78,7 +78,7 @@ def _identifier(value: Any) -> Any:
     return value
 
 
-TableName = Annotated[str, BeforeValidator(_identifier), Field(min_length=1)]
+TableName = Annotated[str, Field(min_length=1), BeforeValidator(_identifier)]
 
 
 def _target_schema(value: Any) -> Any:
@@ -91,7 +91,7 @@ def _target_schema(value: Any) -> Any:
     return _identifier(value)
 
 
-TargetSchema = Annotated[str, BeforeValidator(_target_schema), Field(min_length=1)]
+TargetSchema = Annotated[str, Field(min_length=1), BeforeValidator(_target_schema)]
 
 PIPELINE_ID = r"^[a-z0-9][a-z0-9_-]*$"
 
@@ -112,7 +112,7 @@ def _pipeline_id(value: Any) -> Any:
     return value
 
 
-PipelineId = Annotated[str, BeforeValidator(_pipeline_id), Field(pattern=PIPELINE_ID, max_length=MAX_IDENTIFIER_BYTES)]
+PipelineId = Annotated[str, Field(pattern=PIPELINE_ID, max_length=MAX_IDENTIFIER_BYTES), BeforeValidator(_pipeline_id)]
 
 
 def _qualified_name(value: Any) -> Any:
@@ -126,7 +126,7 @@ def _qualified_name(value: Any) -> Any:
     return value
 
 
-QualifiedName = Annotated[str, BeforeValidator(_qualified_name), Field(pattern=r"^[^.]+(\.[^.]+)?$")]
+QualifiedName = Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)?$"), BeforeValidator(_qualified_name)]
 
 
 def _schedule(value: Any) -> Any:
@@ -138,7 +138,7 @@ def _schedule(value: Any) -> Any:
     return value
 
 
-ScheduleText = Annotated[str, BeforeValidator(_schedule), Field(examples=["every 15m", "0 */2 * * *"])]
+ScheduleText = Annotated[str, Field(examples=["every 15m", "0 */2 * * *"]), BeforeValidator(_schedule)]
 
 
 def _time_zone(value: Any) -> Any:
@@ -153,7 +153,7 @@ def _time_zone(value: Any) -> Any:
     return value
 
 
-TimeZone = Annotated[str, BeforeValidator(_time_zone), Field(examples=["UTC", "Europe/Berlin"])]
+TimeZone = Annotated[str, Field(examples=["UTC", "Europe/Berlin"]), BeforeValidator(_time_zone)]
 
 WINDOW = r"^[1-9][0-9]{0,4}(m|h|d|w|mo|q|y)$"
 _WINDOW_HINT = "use `15m`, `6h`, `30d`, `1w`, `1mo`, `1q` or `1y`, or a whole number of ids without quotes"
@@ -212,7 +212,7 @@ def _rate(value: Any) -> Any:
     return value
 
 
-RateBudget = Annotated[str, BeforeValidator(_rate), Field(pattern=RATE)]
+RateBudget = Annotated[str, Field(pattern=RATE), BeforeValidator(_rate)]
 
 _TYPE_WORDS = r"(?:double precision|(?:character|bit) varying|[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?)"
 COLUMN_TYPE = rf"^{_TYPE_WORDS}(?: ?\( ?[0-9]+(?: ?, ?-?[0-9]+)? ?\))?(?: with(?:out)? time zone)?(?: ?\[[0-9]*\])*$"
@@ -235,7 +235,7 @@ def _owner(value: Any) -> Any:
     return value
 
 
-Owner = Annotated[str, BeforeValidator(_owner), Field(examples=["team:data", "ann@example.com"])]
+Owner = Annotated[str, Field(examples=["team:data", "ann@example.com"]), BeforeValidator(_owner)]
 
 TAG_KEY = r"^([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}$"
 TAG_VALUE = r"^[A-Za-z0-9_.-]{0,63}$"
@@ -257,6 +257,6 @@ def _tag_text(value: Any, pattern: str, what: str) -> Any:
 
 
 Tags = dict[
-    Annotated[str, BeforeValidator(_tag_key), Field(pattern=TAG_KEY)],
-    Annotated[str, BeforeValidator(_tag_value), Field(pattern=TAG_VALUE)],
+    Annotated[str, Field(pattern=TAG_KEY), BeforeValidator(_tag_key)],
+    Annotated[str, Field(pattern=TAG_VALUE), BeforeValidator(_tag_value)],
 ]

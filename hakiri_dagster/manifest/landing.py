@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hakiri_dagster.manifest.source_config import EmbeddedTargetConfig, as_config
 from hakiri_dagster.manifest.spec import (
@@ -19,17 +18,9 @@ from hakiri_dagster.manifest.tables import Endpoint
 EMBEDDED = "context"
 
 
-class UnknownDestinationError(ValueError):
-    def __init__(self, name: str, known: Mapping[str, Any]) -> None:
-        near = closest(name, [*known, EMBEDDED])
-        names = ", ".join(sorted(known)) or "none is defined"
-        self.hint = f"did you mean `{near}`?" if near else f"destinations: {names}; or `context`, the embedded one"
-        super().__init__(f"there is no `[destinations.{name[:60]}]`")
-
-
 @dataclass(frozen=True, slots=True)
 class Landings:
-    """The destinations of a project. None as an answer: it is refused elsewhere, as not yet built."""
+    """The destinations of a project. None as an answer: what is wrong is told elsewhere."""
 
     named: Mapping[str, DestinationSpec]
     default: str | None
@@ -44,7 +35,16 @@ class Landings:
             return endpoint_of(self.named[name], name)
         if name == EMBEDDED:
             return endpoint_of(ContextDestination(connector="context"), name)
-        raise UnknownDestinationError(name, self.named)
+        return None
+
+    def complaint(self, name: str) -> tuple[str, str] | None:
+        """What is wrong with the name of a destination, and a hint."""
+        if name == EMBEDDED or name in self.named:
+            return None
+        near = closest(name, [*self.named, EMBEDDED])
+        names = ", ".join(sorted(self.named)) or "none is defined"
+        hint = f"did you mean `{near}`?" if near else f"destinations: {names}; or `context`, the embedded one"
+        return f"there is no `[destinations.{name[:60]}]`", hint
 
 
 def endpoint_of(spec: DestinationSpec, name: str | None) -> Endpoint | None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.places import Entry
-from hakiri_dagster.manifest.positions import Path
+from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.spelling import closest
 
 MODES = frozenset({"blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"})
 
-FEATURES: Mapping[Path, str] = {
+FEATURES: Mapping[KeyPath, str] = {
     ("load", "pre_hook"): "hooks (`pre_hook`)",
     ("load", "post_hook"): "hooks (`post_hook`)",
     ("load", "on_miss_action"): "`on_miss_action`",
@@ -23,7 +23,7 @@ FEATURES: Mapping[Path, str] = {
     ("transforms",): "`transforms`",
 }
 
-PROJECT_FEATURES: Mapping[Path, str] = {
+PROJECT_FEATURES: Mapping[KeyPath, str] = {
     ("sync",): "`[sync]`",
 }
 
@@ -50,7 +50,7 @@ def project_not_yet(entry: Entry) -> Iterator[Problem]:
         yield from _connector(entry, ("destinations", name, "connector"), f"destination `{name}`", BUILT_DESTINATIONS)
 
 
-def _features(entry: Entry, at: Path) -> Iterator[Problem]:
+def _features(entry: Entry, at: KeyPath) -> Iterator[Problem]:
     mode = entry.value((*at, "load", "mode"))
     if isinstance(mode, str) and mode in MODES:
         hint = f"modes that are: {', '.join(BUILT_MODES)}"
@@ -66,7 +66,7 @@ def _asks_for_it(value: Any) -> bool:
     return value is not None and value is not False and value not in ([], {})
 
 
-def _connector(entry: Entry, path: Path, what: str, built: tuple[str, ...]) -> Iterator[Problem]:
+def _connector(entry: Entry, path: KeyPath, what: str, built: tuple[str, ...]) -> Iterator[Problem]:
     connector = entry.value(path)
     if not isinstance(connector, str) or not connector or connector in built:
         return

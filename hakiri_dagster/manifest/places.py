@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.documents import Document
 from hakiri_dagster.manifest.flat_keys import flat_spellings
-from hakiri_dagster.manifest.positions import Path
+from hakiri_dagster.manifest.positions import KeyPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Entry:
     """A pipeline, or the project's own settings, inside a document."""
 
     document: Document
-    path: Path
+    path: KeyPath
     data: Any
 
     @property
@@ -36,16 +36,16 @@ class Entry:
     def file(self) -> str:
         return self.document.file
 
-    def written(self, path: Path) -> Path:
+    def written(self, path: KeyPath) -> KeyPath:
         return written_path(self.data, path)
 
-    def value(self, path: Path) -> Any:
+    def value(self, path: KeyPath) -> Any:
         return value_at(self.data, path)
 
-    def line_of(self, path: Path) -> int:
+    def line_of(self, path: KeyPath) -> int:
         return self.document.positions.value((*self.path, *self.written(path))).line
 
-    def problem(self, path: Path, message: str, hint: str | None = None, *, at_key: bool = False) -> Problem:
+    def problem(self, path: KeyPath, message: str, hint: str | None = None, *, at_key: bool = False) -> Problem:
         """`path` in the model's words; the nearest thing that is written stands for what is not."""
         where = (*self.path, *self.written(path))
         positions = self.document.positions
@@ -53,7 +53,7 @@ class Entry:
         return Problem(self.file, position.line, position.column, self.pipeline_id, message, hint)
 
 
-def written_path(data: Any, path: Sequence[str | int]) -> Path:
+def written_path(data: Any, path: Sequence[str | int]) -> KeyPath:
     """As far as `path` is written. Steps that no one wrote, like the tags of pydantic's unions, are passed over."""
     written: list[str | int] = []
     rest = list(path)
@@ -87,18 +87,18 @@ def _holds(section: Any, name: str) -> bool:
     return isinstance(section, dict) and not section.keys().isdisjoint({name, to_camel(name)})
 
 
-def is_written(data: Any, path: Path) -> bool:
+def is_written(data: Any, path: KeyPath) -> bool:
     """Whether the whole of `path` is there, in whatever spelling."""
     missing = object()
     return _lookup(data, path, missing) is not missing
 
 
-def value_at(data: Any, path: Path) -> Any:
+def value_at(data: Any, path: KeyPath) -> Any:
     """None where nothing is written."""
     return _lookup(data, path, None)
 
 
-def _lookup(data: Any, path: Path, default: Any) -> Any:
+def _lookup(data: Any, path: KeyPath, default: Any) -> Any:
     rest = list(path)
     while rest:
         taken, used = _step(data, rest)

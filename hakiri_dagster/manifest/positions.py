@@ -11,7 +11,7 @@ import tree_sitter_json
 import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 TOML = Language(tree_sitter_toml.language())
 JSON = Language(tree_sitter_json.language())
@@ -32,14 +32,14 @@ class Positions:
     `duplicates` are keys that a JSON object holds a second time; TOML's own parser refuses them.
     """
 
-    keys: dict[Path, Position] = field(default_factory=dict)
-    values: dict[Path, Position] = field(default_factory=dict)
+    keys: dict[KeyPath, Position] = field(default_factory=dict)
+    values: dict[KeyPath, Position] = field(default_factory=dict)
     duplicates: list[tuple[str, Position]] = field(default_factory=list)
 
-    def key(self, path: Path) -> Position:
+    def key(self, path: KeyPath) -> Position:
         return self.keys.get(path) or self.value(path)
 
-    def value(self, path: Path) -> Position:
+    def value(self, path: KeyPath) -> Position:
         """The value's place, or that of the nearest thing around it which is written."""
         for length in range(len(path), -1, -1):
             known = self.values.get(path[:length])
@@ -72,7 +72,7 @@ class _Source:
 class _TomlWalk:
     def __init__(self, text: str) -> None:
         self._source = _Source(text, TOML)
-        self._lengths: dict[Path, int] = {}
+        self._lengths: dict[KeyPath, int] = {}
         self.positions = Positions(values={(): Position(1, 1)})
         for node in self._source.root.children:
             match node.type:
@@ -91,7 +91,7 @@ class _TomlWalk:
             return
         start = self._source.position(node)
         *parents, last = _toml_keys(header)
-        path: Path = ()
+        path: KeyPath = ()
         for key in parents:
             path = self._newest((*path, _toml_key_text(key)))
             self._note(path, self._source.position(key), start)
@@ -106,12 +106,12 @@ class _TomlWalk:
             if child.type == "pair":
                 self._pair(path, child)
 
-    def _newest(self, path: Path) -> Path:
+    def _newest(self, path: KeyPath) -> KeyPath:
         """`[a.b]` below `[[a]]` speaks of the newest element of `a`."""
         length = self._lengths.get(path)
         return path if length is None else (*path, length - 1)
 
-    def _pair(self, table: Path, node: Node) -> None:
+    def _pair(self, table: KeyPath, node: Node) -> None:
         named = [child for child in node.children if child.is_named and child.type != "comment"]
         if len(named) < 2:
             return
@@ -122,7 +122,7 @@ class _TomlWalk:
             self._note(path, self._source.position(key), value)
         self._value(path, named[1])
 
-    def _value(self, path: Path, node: Node) -> None:
+    def _value(self, path: KeyPath, node: Node) -> None:
         self.positions.values[path] = self._source.position(node)
         if node.type == "inline_table":
             for child in node.children:
@@ -133,7 +133,7 @@ class _TomlWalk:
             for index, child in enumerate(elements):
                 self._value((*path, index), child)
 
-    def _note(self, path: Path, key: Position, value: Position) -> None:
+    def _note(self, path: KeyPath, key: Position, value: Position) -> None:
         self.positions.keys.setdefault(path, key)
         self.positions.values.setdefault(path, value)
 
@@ -164,7 +164,7 @@ class _JsonWalk:
             if node.is_named:
                 self._value((), node)
 
-    def _value(self, path: Path, node: Node) -> None:
+    def _value(self, path: KeyPath, node: Node) -> None:
         self.positions.values[path] = self._source.position(node)
         if node.type == "object":
             for child in node.children:
@@ -175,7 +175,7 @@ class _JsonWalk:
             for index, child in enumerate(elements):
                 self._value((*path, index), child)
 
-    def _pair(self, path: Path, node: Node) -> None:
+    def _pair(self, path: KeyPath, node: Node) -> None:
         key, value = node.child_by_field_name("key"), node.child_by_field_name("value")
         if key is None or value is None or key.text is None:
             return

@@ -13,7 +13,7 @@ from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import WRONG_VALUE, quoted
 from hakiri_dagster.manifest.model_names import ModelType, field_named, known_names, models_at, spellings
 from hakiri_dagster.manifest.places import Entry
-from hakiri_dagster.manifest.positions import Path
+from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.references import Filled
 from hakiri_dagster.manifest.spelling import closest
 
@@ -47,7 +47,7 @@ def _problem(details: ErrorDetails, entry: Entry, root: ModelType) -> Problem:
     return entry.problem(location, message, hint, at_key=at_key)
 
 
-def _unknown_key(location: Path, entry: Entry, root: ModelType) -> Problem:
+def _unknown_key(location: KeyPath, entry: Entry, root: ModelType) -> Problem:
     key = str(location[-1])
     around = location[:-1]
     models = models_at(root, around)
@@ -64,7 +64,7 @@ def _unknown_key(location: Path, entry: Entry, root: ModelType) -> Problem:
     return entry.problem(location, f"unknown key {quoted(key)}{_in(place(around, entry))}", hint, at_key=True)
 
 
-def _belongs_elsewhere(key: str, models: tuple[ModelType, ...], around: Path, root: ModelType) -> str | None:
+def _belongs_elsewhere(key: str, models: tuple[ModelType, ...], around: KeyPath, root: ModelType) -> str | None:
     """Keys under the wrong header: TOML gives everything below `[pipeline.backfill]` to it."""
     for model in models:
         for name, info in model.model_fields.items():
@@ -73,12 +73,12 @@ def _belongs_elsewhere(key: str, models: tuple[ModelType, ...], around: Path, ro
                 return f"it belongs under `{section}`"
     for length in range(len(around) - 1, -1, -1):
         outer = models_at(root, around[:length])
-        if outer != models and any(key in known_names(model) for model in outer):
+        if outer != models and any(_snake(key) in known_names(model) for model in outer):
             return "it belongs one level up: write it above this section's header"
     return None
 
 
-def _missing(location: Path, entry: Entry, root: ModelType) -> Problem:
+def _missing(location: KeyPath, entry: Entry, root: ModelType) -> Problem:
     key = str(location[-1])
     infos = (field_named(model, key) for model in models_at(root, location[:-1]))
     meaning = next((info.description for info in infos if info is not None), None)
@@ -125,7 +125,7 @@ def _not_one_of(where: str, value: Any, context: dict[str, Any]) -> tuple[str, s
     return f"{where}: {shown} is not one of {', '.join(names)}", hint
 
 
-def place(location: Path, entry: Entry) -> str:
+def place(location: KeyPath, entry: Entry) -> str:
     """How messages name a place inside a pipeline; empty for the pipeline itself."""
     path = entry.written(location)
     if len(path) >= 2 and path[0] == "tables" and isinstance(path[1], int):
@@ -141,7 +141,7 @@ def _table_name(entry: Entry, index: int) -> str:
     return quoted(name) if isinstance(name, str) else f"{index + 1}"
 
 
-def _dotted(path: Path) -> str:
+def _dotted(path: KeyPath) -> str:
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
     return quoted(text) if text else ""
 

@@ -12,13 +12,15 @@ from pydantic import ValidationError
 from hakiri_dagster.errors import ManifestError, Problem
 from hakiri_dagster.manifest.conflicts import ids_defined_twice, tables_in_conflict
 from hakiri_dagster.manifest.files import Manifests, read_manifests
-from hakiri_dagster.manifest.landing import EMBEDDED, Landings, UnknownDestinationError
+from hakiri_dagster.manifest.landing import EMBEDDED, Landings
 from hakiri_dagster.manifest.not_yet import pipeline_not_yet, project_not_yet
 from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.problems import problems_of
 from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill
-from hakiri_dagster.manifest.resolve import Declared, resolve_pipeline, table_problems
+from hakiri_dagster.manifest.resolve import Declared, pipeline_warnings, resolve_pipeline
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
+from hakiri_dagster.manifest.table_checks import table_problems
 from hakiri_dagster.manifest.tables import Pipeline, Project
 from hakiri_dagster.security import secrets
 
@@ -92,13 +94,12 @@ class _Reader:
         self._note_references(entry, filled)
         self.problems += pipeline_not_yet(entry)
         self.problems += self._unset_secrets(entry)
+        self.problems += table_problems(entry)
         try:
-            declared = Declared(entry, PipelineSpec.model_validate(filled.data))
+            return Declared(entry, PipelineSpec.model_validate(filled.data))
         except ValidationError as error:
             self.problems += problems_of(error, entry, filled, PipelineSpec)
             return None
-        self.problems += table_problems(declared)
-        return declared
 
     def _note_references(self, entry: Entry, filled: Filled) -> None:
         for value in filled.values:
@@ -124,13 +125,14 @@ class _Reader:
 
     def _resolved(self, declared: Sequence[Declared], settings: ProjectSpec) -> list[Pipeline]:
         landings = Landings(settings.destinations, settings.context.default_destination)
+        for entry in self.manifests.pipelines:
+            self.problems += _named_destination(entry, ("destination",), landings)
         pairs: list[tuple[Declared, Pipeline]] = []
         for one in declared:
-            resolved = resolve_pipeline(one, landings, self.root)
-            self.problems += resolved.problems
-            self.warnings += resolved.warnings
-            if resolved.pipeline is not None:
-                pairs.append((one, resolved.pipeline))
+            self.warnings += pipeline_warnings(one, landings)
+            pipeline = resolve_pipeline(one, landings, self.root)
+            if pipeline is not None:
+                pairs.append((one, pipeline))
         self.problems += tables_in_conflict(pairs)
         return [pipeline for _, pipeline in pairs]
 
@@ -139,12 +141,14 @@ def _default_destination(settings: ProjectSpec, entry: Entry) -> Iterator[Proble
     if EMBEDDED in settings.destinations:
         message = f"`{EMBEDDED}` is the name of the embedded PostgreSQL"
         yield entry.problem(("destinations", EMBEDDED), message, "choose another name", at_key=True)
-    default = settings.context.default_destination
-    if default is not None:
-        try:
-            Landings(settings.destinations, default).by_name(default)
-        except UnknownDestinationError as error:
-            yield entry.problem(("context", "default_destination"), str(error), error.hint)
+    yield from _named_destination(entry, ("context", "default_destination"), Landings(settings.destinations, None))
+
+
+def _named_destination(entry: Entry, path: KeyPath, landings: Landings) -> Iterator[Problem]:
+    name = entry.value(path)
+    if isinstance(name, str) and name and (complaint := landings.complaint(name)) is not None:
+        message, hint = complaint
+        yield entry.problem(path, message, hint)
 
 
 def _in_order(problems: Sequence[Problem]) -> tuple[Problem, ...]:

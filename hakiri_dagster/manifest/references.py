@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hakiri_dagster.manifest.positions import Path
+from hakiri_dagster.manifest.positions import KeyPath
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -21,7 +21,7 @@ PROJECT_SCOPES: tuple[Scope, ...] = (("audit", "url"), ("context", "path"), ("de
 class Gap:
     """A reference that cannot be filled. `name` is as written."""
 
-    path: Path
+    path: KeyPath
     name: str
 
     @property
@@ -37,7 +37,7 @@ class Filled:
     gaps: tuple[Gap, ...]
     values: tuple[str, ...]
 
-    def unsettled(self, path: Path) -> bool:
+    def unsettled(self, path: KeyPath) -> bool:
         """Whether the value there is not known, so that nothing else can be said about it."""
         return any(gap.path == path for gap in self.gaps)
 
@@ -55,7 +55,7 @@ class _Filler:
     gaps: list[Gap] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
 
-    def within(self, value: Any, scope: Scope, path: Path) -> Any:
+    def within(self, value: Any, scope: Scope, path: KeyPath) -> Any:
         if not scope:
             return self.everywhere(value, path)
         step, rest = scope[0], scope[1:]
@@ -70,7 +70,7 @@ class _Filler:
             case _:
                 return value
 
-    def everywhere(self, value: Any, path: Path) -> Any:
+    def everywhere(self, value: Any, path: KeyPath) -> Any:
         match value:
             case str():
                 return self._text(value, path)
@@ -81,7 +81,7 @@ class _Filler:
             case _:
                 return value
 
-    def _text(self, text: str, path: Path) -> str:
+    def _text(self, text: str, path: KeyPath) -> str:
         def fill_one(found: re.Match[str]) -> str:
             name = found[1]
             if name is None:

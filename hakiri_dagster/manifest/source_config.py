@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from hakiri_dagster.manifest.field_types import Flag, Model, TargetSchema, Text, wrong
 
 FileFormat = Literal["csv", "jsonl", "parquet", "orc"]
+WrittenFormat = Literal["csv", "jsonl", "json", "ndjson", "parquet", "orc"]
 _FORMAT_SPELLINGS = {"json": "jsonl", "ndjson": "jsonl"}
 
 
@@ -39,8 +40,8 @@ def _one_character(value: Any) -> Any:
     return value
 
 
-Character = Annotated[str, BeforeValidator(_one_character), Field(min_length=1, max_length=1)]
-PostgresUrl = Annotated[str, BeforeValidator(_postgres_url), Field(examples=["postgresql://user@host:5432/db"])]
+Character = Annotated[str, Field(min_length=1, max_length=1), BeforeValidator(_one_character)]
+PostgresUrl = Annotated[str, Field(examples=["postgresql://user@host:5432/db"]), BeforeValidator(_postgres_url)]
 
 
 class FilesConfig(Model):
@@ -50,9 +51,11 @@ class FilesConfig(Model):
         description="A folder, a file, a glob or a URL, relative to the project. A table without a `path` of its own"
         " is `<path>/<table>.<format>` or all files under `<path>/<table>/`."
     )
-    format: Annotated[FileFormat, BeforeValidator(_canonical_format)] | None = Field(
-        default=None,
-        description="Default: from the files' extension. `json` and `ndjson` mean `jsonl`.",
+    format: Annotated[FileFormat, BeforeValidator(_canonical_format, json_schema_input_type=WrittenFormat)] | None = (
+        Field(
+            default=None,
+            description="Default: from the files' extension. `json` and `ndjson` mean `jsonl`.",
+        )
     )
     header: Flag = Field(default=True, description="CSV: the first line holds the column names.")
     delimiter: Text = Field(default=",", description="CSV: what separates values.")

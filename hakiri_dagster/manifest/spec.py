@@ -170,7 +170,7 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
-Hooks = Annotated[tuple[Hook, ...], BeforeValidator(_listed)]
+Hooks = Annotated[tuple[Hook, ...], BeforeValidator(_listed, json_schema_input_type=Hook | tuple[Hook, ...])]
 
 
 class RowCountDeltaSpec(Model):

@@ -1,0 +1,148 @@
+"""Writes `docs/manifest.md`, the reference of the manifest language, from the models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hakiri_dagster.manifest.flat_keys import LOAD_KEYS, VALIDATE_KEYS
+from hakiri_dagster.manifest.not_yet import FEATURES, MODES, PROJECT_FEATURES
+from hakiri_dagster.manifest.spec import ProjectSpec
+
+Schema = Mapping[str, Any]
+
+_HEADINGS = {
+    "ProjectSpec": "The project: `manifests/hakiri.toml`",
+    "PipelineSpec": "A pipeline: `[[pipeline]]`, or a file in `manifests/pipelines/`",
+    "TableSpec": "A table: an entry of `tables`",
+    "LoadSpec": "`load`",
+    "BackfillSpec": "`backfill`",
+    "ValidateSpec": "`validate`",
+    "FilesSource": '`source` with `connector = "files"`',
+    "FilesConfig": "`source.config` of `files`",
+    "PostgresSource": '`source` with `connector = "postgres"`',
+    "PostgresConfig": "`source.config` of `postgres`",
+    "PostgresDestination": 'A destination with `connector = "postgres"`',
+    "PostgresTargetConfig": "`config` of a `postgres` destination",
+    "ContextDestination": 'A destination with `connector = "context"`',
+    "EmbeddedTargetConfig": "`config` of the `context` destination",
+}
+
+_INTRODUCTION = """# Manifest reference
+
+Generated from the models in `hakiri_dagster/manifest/spec.py` by `python -m hakiri_dagster.manifest.generate`.
+
+- Every key is written in snake_case, or in the same words in camelCase (`upsert_key`, `upsertKey`): not both at once.
+- `${NAME}` in `source.config`, in a destination's `config`, in `path` and in `[audit] url` is filled in from the
+  environment; `$${` is a plain `${`. A name that is not set is an error.
+- What a table does not say, its pipeline says, key by key.
+- A manifest can be checked in an editor: `schemas/pipeline.json` for `manifests/pipelines/*`, `schemas/hakiri.json`
+  for `manifests/hakiri.toml`. `hakiri validate` tells everything that is wrong, with file, line and column.
+"""
+
+
+def manifest_reference() -> str:
+    root = ProjectSpec.model_json_schema(mode="validation")
+    definitions = root.pop("$defs")
+    models: dict[str, Schema] = {"ProjectSpec": root, **definitions}
+    sections = [_section(name, models) for name in _in_order(models)]
+    return "\n".join([_INTRODUCTION, *sections, _flat_section(), _not_yet_section()])
+
+
+def _in_order(models: Mapping[str, Schema]) -> list[str]:
+    """Breadth first from the project, so that a model comes after what holds it."""
+    order = ["ProjectSpec"]
+    for name in order:
+        order += [found for found in _references(models[name]) if found not in order and "properties" in models[found]]
+    return order
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            yield schema["$ref"].rpartition("/")[2]
+        for value in schema.values():
+            yield from _references(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _references(value)
+
+
+def _heading(name: str) -> str:
+    return _HEADINGS[name]
+
+
+def _section(name: str, models: Mapping[str, Schema]) -> str:
+    schema = models[name]
+    required = schema.get("required", [])
+    rows = [
+        f"| `{key}` | {_kind(value)} | {_default(key, value, required)} | {_meaning(value, models)} |"
+        for key, value in schema["properties"].items()
+    ]
+    table = ["| key | type | default | what it says |", "|---|---|---|---|", *rows]
+    return "\n".join([f"## {_heading(name)}", "", schema["description"], "", *table, ""])
+
+
+def _meaning(value: Schema, models: Mapping[str, Schema]) -> str:
+    """pydantic leaves a description out that is the same as the model's own."""
+    described = value if "description" in value else models[next(_references(value))]
+    return str(described["description"]).replace("|", "\\|")
+
+
+def _default(key: str, property_: Schema, required: list[str]) -> str:
+    if key in required:
+        return "required"
+    default = property_.get("default")
+    return "" if default in (None, [], {}) else f"`{json.dumps(default)}`"
+
+
+def _kind(schema: Schema) -> str:
+    match dict(schema):
+        case {"$ref": reference}:
+            name = reference.rpartition("/")[2]
+            return "any" if name == "JsonValue" else f"[{_heading(name)}](#{_anchor(_heading(name))})"
+        case {"enum": values}:
+            return " \\| ".join(f"`{value}`" for value in values)
+        case {"const": value}:
+            return f"`{json.dumps(value) if isinstance(value, bool) else value}`"
+        case {"anyOf": ways} | {"oneOf": ways}:
+            kinds = dict.fromkeys(_kind(way) for way in ways if way.get("type") != "null")
+            return " or ".join(kinds)
+        case {"type": "array", "items": items}:
+            return f"list of {_kind(items)}"
+        case {"type": "object", "additionalProperties": dict() as inner}:
+            return f"table of {_kind(inner)}"
+        case {"type": str(kind)}:
+            return _TYPES[kind]
+        case _:
+            return "any"
+
+
+_TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "object": "table of text",
+}
+
+
+def _anchor(heading: str) -> str:
+    kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")
+
+
+def _flat_section() -> str:
+    rows = [f"| `{flat}` | `load.{field}` |" for flat, field in LOAD_KEYS.items()]
+    rows += [f"| `{flat}` | `validate.{field}` |" for flat, field in VALIDATE_KEYS.items()]
+    text = "On a table or a pipeline these mean the same as the key on the right; giving both is an error."
+    return "\n".join(["## Short names", "", text, "", "| key | means |", "|---|---|", *rows, ""])
+
+
+def _not_yet_section() -> str:
+    modes = ", ".join(f"`{mode}`" for mode in sorted(MODES))
+    items = [f"- load modes {modes}"] if MODES else []
+    items += [f"- {name}" for name in (*FEATURES.values(), *PROJECT_FEATURES.values())]
+    text = "Part of the language, and refused by name at `hakiri validate`:"
+    return "\n".join(["## Not yet built", "", text, "", *items, ""])

@@ -1,0 +1,57 @@
+"""What is wrong between the keys of a pipeline and its tables.
+
+Asked of what is written, not of the models: so it is told together with the mistakes that keep a model from being made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hakiri_dagster.errors import Problem
+from hakiri_dagster.manifest.field_types import quoted
+from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.positions import KeyPath
+
+
+def table_problems(entry: Entry) -> Iterator[Problem]:
+    tables = entry.value(("tables",))
+    if not isinstance(tables, list):
+        return
+    yield from _named_twice(entry, tables)
+    connector = entry.value(("source", "connector"))
+    for index, table in enumerate(tables):
+        at = ("tables", index)
+        yield from _upsert_without_key(entry, at, _name(table))
+        if entry.value((*at, "path")) is not None and connector == "postgres":
+            message = f'table {_name(table)}: `path` is for sources with `connector = "files"`'
+            yield entry.problem((*at, "path"), message, "take `path` out", at_key=True)
+
+
+def _upsert_without_key(entry: Entry, at: KeyPath, name: str) -> Iterator[Problem]:
+    own_mode = entry.value((*at, "load", "mode"))
+    mode = own_mode or entry.value(("load", "mode"))
+    keys = ((*at, "primary_key"), (*at, "load", "upsert_key"), ("load", "upsert_key"))
+    if mode == "upsert" and all(entry.value(key) is None for key in keys):
+        where = (*at, "load", "mode") if own_mode else at
+        hint = "set `primary_key`, or `load.upsert_key`"
+        yield entry.problem(where, f"table {name}: load mode `upsert` needs a key", hint)
+
+
+def _named_twice(entry: Entry, tables: list[Any]) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for index, table in enumerate(tables):
+        name = table.get("name") if isinstance(table, dict) else table
+        if not isinstance(name, str):
+            continue
+        earlier = seen.get(name.casefold())
+        seen.setdefault(name.casefold(), name)
+        if earlier is not None:
+            also = "" if earlier == name else f" (as {quoted(earlier)}: only the case differs)"
+            message = f"the table {quoted(name)} is named twice{also}"
+            yield entry.problem(("tables", index), message, "keep one of them")
+
+
+def _name(table: Any) -> str:
+    name = table.get("name") if isinstance(table, dict) else table
+    return quoted(name) if isinstance(name, str) else "without a name"
