@@ -77,7 +77,8 @@ class EncoderPlan(Protocol):
     `columns` are the names a batch must have, in order, provenance columns included.
     """
 
-    columns: tuple[str, ...]
+    @property
+    def columns(self) -> tuple[str, ...]: ...
 
     def prepare(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sequence[Refusal]]:
         """Casts to what the target stores, and tells which rows cannot be stored. Never raises for a bad value."""

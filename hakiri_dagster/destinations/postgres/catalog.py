@@ -1,0 +1,167 @@
+"""What the destination holds now: the target's columns, keys and references, read from the system catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, Target, TargetColumn
+from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.types import PgType, parse_type
+from hakiri_dagster.errors import DestinationError
+
+_NAME_BYTES = 63
+
+_RELATION = """
+SELECT c.oid, c.relkind, CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples::bigint END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s
+"""
+
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+       a.atthasdef OR a.attidentity <> '', a.attgenerated <> '' OR a.attidentity = 'a'
+FROM pg_attribute a
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+
+# ON CONFLICT can infer these: plain columns, no predicate, checked at once.
+_KEYS = """
+SELECT i.indisprimary, array_agg(a.attname ORDER BY k.position)::text[]
+FROM pg_index i
+CROSS JOIN unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, position)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate
+  AND i.indpred IS NULL AND i.indexprs IS NULL AND k.position <= i.indnkeyatts
+GROUP BY i.indexrelid, i.indisprimary
+ORDER BY i.indisprimary DESC, i.indexrelid
+"""
+
+_REFERENCED_BY = """
+SELECT conrelid::regclass::text, conname
+FROM pg_constraint
+WHERE contype = 'f' AND confrelid = %s AND conrelid <> confrelid AND conparentid = 0
+ORDER BY 1, 2
+"""
+
+_LOAD_ID_INDEX = """
+SELECT EXISTS (
+    SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = %s AND a.attname = %s AND i.indisvalid)
+"""
+
+_BASE_TYPES = """
+WITH RECURSIVE base (attname, typid, typmod) AS (
+    SELECT attname, atttypid, atttypmod FROM pg_attribute
+    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+  UNION ALL
+    SELECT b.attname, t.typbasetype, t.typtypmod
+    FROM base b JOIN pg_type t ON t.oid = b.typid WHERE t.typtype = 'd')
+SELECT b.attname, format_type(b.typid, b.typmod), t.typtype, t.typcategory, t.typname,
+       CASE WHEN t.typtype = 'e'
+            THEN (SELECT array_agg(enumlabel::text) FROM pg_enum WHERE enumtypid = t.oid) END,
+       EXISTS (SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
+               WHERE o.opcdefault AND m.amname IN ('btree', 'hash')
+                 AND (o.opcintype = t.oid
+                      OR (t.typcategory = 'A' AND o.opcintype = 'anyarray'::regtype)
+                      OR (t.typtype = 'e' AND o.opcintype = 'anyenum'::regtype)
+                      OR (t.typtype = 'r' AND o.opcintype = 'anyrange'::regtype)
+                      OR (t.typtype = 'm' AND o.opcintype = 'anymultirange'::regtype)
+                      OR (t.oid = 'varchar'::regtype AND o.opcintype = 'text'::regtype)
+                      OR (t.oid = 'cidr'::regtype AND o.opcintype = 'inet'::regtype)))
+FROM base b JOIN pg_type t ON t.oid = b.typid
+WHERE t.typtype <> 'd'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseType:
+    """A column's type below any domain. `comparable`: it has an equality that IS DISTINCT FROM can use."""
+
+    type: PgType
+    labels: tuple[str, ...]
+    comparable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A target with what only DDL needs to know about it."""
+
+    oid: int
+    target: Target
+    partitioned: bool
+    referenced_by: tuple[tuple[str, str], ...]
+    has_load_id_index: bool
+
+
+def stored_name(name: str) -> str:
+    """As PostgreSQL keeps a name: cut at 63 bytes, at a character's end."""
+    return name.encode()[:_NAME_BYTES].decode(errors="ignore")
+
+
+def find(connection: Connection, schema: str, name: str) -> Found | None:
+    row = connection.execute(_RELATION, (stored_name(schema), stored_name(name))).fetchone()
+    if row is None:
+        return None
+    oid, relkind, estimate = row
+    if relkind not in ("r", "p"):
+        raise DestinationError(
+            f"{schema}.{name} exists and is not a table",
+            where=f"{schema}.{name}",
+            hint="give the table another `target`, or move what is there away",
+        )
+    columns = tuple(TargetColumn(*values) for values in connection.execute(_COLUMNS, (oid,)))
+    keys = connection.execute(_KEYS, (oid,)).fetchall()
+    references = connection.execute(_REFERENCED_BY, (oid,)).fetchall()
+    indexed = connection.execute(_LOAD_ID_INDEX, (oid, LOAD_ID_COLUMN)).fetchone()
+    target = Target(
+        schema=stored_name(schema),
+        name=stored_name(name),
+        columns=columns,
+        primary_key=next((tuple(key) for primary, key in keys if primary), ()),
+        unique_keys=tuple(tuple(key) for _, key in keys),
+        row_estimate=estimate,
+    )
+    return Found(
+        oid=oid,
+        target=target,
+        partitioned=relkind == "p",
+        referenced_by=tuple((child, constraint) for child, constraint in references),
+        has_load_id_index=bool(indexed and indexed[0]),
+    )
+
+
+def base_types(connection: Connection, oid: int) -> Mapping[str, BaseType]:
+    rows = connection.execute(_BASE_TYPES, (oid,)).fetchall()
+    return {name: _base_type(*rest) for name, *rest in rows}
+
+
+def _base_type(
+    text: str, typtype: str, category: str, typname: str, labels: list[str] | None, comparable: bool
+) -> BaseType:
+    if typtype == "e":
+        kind = PgType("enum")
+    elif category == "A":
+        kind = parse_type(text) or PgType(typname, (), 1)
+    else:
+        # an extension's type is shown with its schema when that is not on the search path
+        known = parse_type(text) or PgType(typname)
+        kind = PgType(typname) if typname in ("citext", "hstore") else known
+    return BaseType(kind, tuple(labels or ()), comparable)
+
+
+def existing_types(connection: Connection, spellings: Sequence[str]) -> frozenset[str]:
+    """Which of these types the destination knows."""
+    rows = connection.execute(
+        "SELECT spelling FROM unnest(%s::text[]) AS spelling WHERE to_regtype(spelling) IS NOT NULL",
+        (sorted(set(spellings)),),
+    )
+    return frozenset(spelling for (spelling,) in rows)
+
+
+def schema_exists(connection: Connection, schema: str) -> bool:
+    row = connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)", (stored_name(schema),)
+    ).fetchone()
+    return bool(row and row[0])

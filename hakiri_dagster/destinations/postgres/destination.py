@@ -1,0 +1,97 @@
+"""PostgreSQL as a destination: what `destinations/contract.py` asks for, put together from the modules around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hakiri_dagster.destinations.contract import (
+    BadRow,
+    Candidate,
+    EncoderPlan,
+    Fence,
+    LedgerEntry,
+    Load,
+    PreparedLoad,
+    SchemaChange,
+    Target,
+)
+from hakiri_dagster.destinations.postgres import catalog, ledger, loading, quarantine
+from hakiri_dagster.destinations.postgres.connection import Connections
+from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
+from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
+from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
+from hakiri_dagster.destinations.postgres.target_setup import ensure_target
+from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.columns import SourceSchema
+
+
+class PostgresDestination:
+    """Safe to share between threads: each call takes a connection of its own."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._control_schema_ready = False
+
+    def describe(self, table: Table) -> Target | None:
+        with self._connections.transaction(table.label) as connection:
+            found = catalog.find(connection, table.target_schema, table.target_name)
+        return None if found is None else found.target
+
+    def planned_changes(
+        self, table: Table, schema: SourceSchema, *, with_file_hash: bool = False
+    ) -> Sequence[SchemaChange]:
+        with self._connections.transaction(table.label) as connection:
+            found = catalog.find(connection, table.target_schema, table.target_name)
+            changes = TargetPlanner(connection, table, schema, with_file_hash).changes(found)
+        return tuple(SchemaChange(change.description, refused=change.statement is None) for change in changes)
+
+    def ensure_target(self, table: Table, schema: SourceSchema, *, with_file_hash: bool) -> Target:
+        self._ensure_control_schema()
+        with self._connections.transaction(table.label) as connection:
+            return ensure_target(TargetPlanner(connection, table, schema, with_file_hash))
+
+    def encoder_plan(self, table: Table, target: Target, arrow_columns: Mapping[str, pa.DataType]) -> EncoderPlan:
+        with self._connections.transaction(table.label) as connection:
+            return plan_encoder(connection, table, target, arrow_columns)
+
+    def ledger(self, table: Table) -> Sequence[LedgerEntry]:
+        with self._connections.transaction(table.label) as connection:
+            return ledger.entries(connection, table)
+
+    def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
+        self._ensure_control_schema()
+        with self._connections.transaction(table.label) as connection:
+            return ledger.claim(connection, table, chunk_keys, holder)
+
+    def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad:
+        return loading.prepare(self._connections, load, candidate)
+
+    def quarantine(self, load: Load, rows: Iterator[BadRow]) -> int:
+        schema, name = load.table.quarantine_table
+        with self._connections.transaction(f"{load.table.label} (quarantine {schema}.{name})") as connection:
+            return quarantine.keep(connection, load, rows)
+
+    def parallel_prepare(self, table: Table, target: Target) -> bool:
+        return mode_of(table).parallel(target)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _ensure_control_schema(self) -> None:
+        if not self._control_schema_ready:
+            with self._connections.transaction() as connection:
+                ensure_control_schema(connection)
+            self._control_schema_ready = True
+
+
+def open_destination(config: Mapping[str, Any], *, label: str) -> PostgresDestination:
+    """`config` holds `url`; connects when first asked for something."""
+    url = config.get("url")
+    if not isinstance(url, str) or not url:
+        raise DestinationError("the destination has no url", where=label)
+    return PostgresDestination(Connections(url, label=label))

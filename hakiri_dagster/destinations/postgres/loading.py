@@ -1,0 +1,130 @@
+"""One load from prepare to publish: an open transaction, invisible until it commits together with its ledger row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load
+from hakiri_dagster.destinations.postgres import catalog, ledger
+from hakiri_dagster.destinations.postgres.connection import Connection, Connections, attempt_name, name_attempt
+from hakiri_dagster.destinations.postgres.copy import Blocks
+from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
+from hakiri_dagster.destinations.postgres.modes.contract import Work
+from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.reconnect import reconnected
+from hakiri_dagster.destinations.postgres.replacement import Replacement, replacement
+from hakiri_dagster.errors import DestinationError, DestinationUnavailable
+
+
+@dataclass(slots=True)
+class OpenLoad:
+    """The state the load would leave, in its open transaction."""
+
+    connections: Connections
+    connection: Connection
+    load: Load
+    replaced: Replacement
+    cursor_max: int | None
+    rows: int
+
+    def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
+        try:
+            with _answered(self.connections, self.load):
+                ledger.check_fence(self.connection, self.load, lock=True)
+                self._refuse_overtaken_bounds()
+                entry = ledger.record(
+                    self.connection,
+                    self.load,
+                    rows=self.rows,
+                    bytes_=bytes_,
+                    cursor_committed=cursor_committed,
+                    cursor_max=self.cursor_max,
+                    replaced=self.replaced,
+                    clears_target=mode_of(self.load.table).clears_target,
+                )
+            return self._commit(entry)
+        finally:
+            self.undo()
+
+    def undo(self) -> None:
+        self.connections.give_back(self.connection)
+
+    def _refuse_overtaken_bounds(self) -> None:
+        """A slice that overlaps and was published since `prepare` looked would have its rows twice."""
+        ledger.lock_table_entries(self.connection, self.load.table)
+        now = replacement(self.load.slice.bounds, ledger.earlier_loads(self.connection, self.load))
+        if not set(now.load_ids) <= set(self.replaced.load_ids):
+            raise DestinationUnavailable(
+                "a slice that overlaps this one was published meanwhile, so this attempt publishes nothing",
+                where=self.load.table.label,
+                hint="the load is tried again",
+            )
+
+    def _commit(self, entry: LedgerEntry) -> LedgerEntry:
+        try:
+            self.connection.commit()
+        except psycopg.Error as error:
+            if not is_transient(error):
+                with translate_errors(_where(self.load)):
+                    raise
+            return self._look_up_outcome(error)
+        return entry
+
+    def _look_up_outcome(self, lost: psycopg.Error) -> LedgerEntry:
+        """The connection broke while the server was told to commit: only the ledger knows."""
+        self.connection.close()
+        with reconnected(self.connections) as connection:
+            # waits until the old transaction, which holds the fence row, has ended either way
+            ledger.wait_for_fence(connection, self.load)
+            published = ledger.entry(connection, self.load.fence.load_id)
+        if published is None:
+            raise DestinationUnavailable(
+                "the connection was lost at the commit, and the ledger says that nothing was published",
+                where=_where(self.load),
+                hint="the load is tried again",
+            ) from lost
+        return published
+
+
+def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenLoad:
+    mode = mode_of(load.table)
+    blocks = Blocks(candidate)
+    connection = connections.take()
+    try:
+        with _answered(connections, load):
+            name_attempt(connection, attempt_name(load))
+            ledger.check_fence(connection, load, lock=False)
+            found = catalog.find(connection, load.target.schema, load.target.name)
+            if found is None:
+                raise DestinationError(
+                    "the target was dropped while it was being loaded",
+                    where=_where(load),
+                    hint="apply again: it is created anew and everything is loaded into it",
+                )
+            replaced = replacement(load.slice.bounds, ledger.earlier_loads(connection, load))
+            rows = mode.stage(Work(connection, load, found, blocks, replaced))
+            cursor_max = candidate.cursor_max
+    except BaseException:
+        connections.give_back(connection)
+        raise
+    return OpenLoad(connections, connection, load, replaced, cursor_max, rows)
+
+
+def _where(load: Load) -> str:
+    return f"{load.table.label} ({load.target.schema}.{load.target.name})"
+
+
+@contextmanager
+def _answered(connections: Connections, load: Load) -> Iterator[None]:
+    """A backend that a later claim ended reports a lost connection; the fence tells why."""
+    try:
+        with translate_errors(_where(load)):
+            yield
+    except DestinationUnavailable:
+        with reconnected(connections) as connection:
+            ledger.check_fence(connection, load, lock=False)
+        raise

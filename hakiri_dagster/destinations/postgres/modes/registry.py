@@ -1,0 +1,26 @@
+"""Load modes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hakiri_dagster.destinations.postgres.modes.append import Append
+from hakiri_dagster.destinations.postgres.modes.contract import Mode
+from hakiri_dagster.destinations.postgres.modes.truncate import Truncate
+from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
+from hakiri_dagster.errors import NotYet
+from hakiri_dagster.manifest.spec import LoadMode
+from hakiri_dagster.manifest.tables import Table
+
+MODES: Mapping[LoadMode, Mode] = {"append": Append(), "truncate": Truncate(), "upsert": Upsert()}
+
+
+def mode_of(table: Table) -> Mode:
+    mode = MODES.get(table.mode)
+    if mode is None:
+        raise NotYet(
+            f"not yet: load mode {table.mode}",
+            where=table.label,
+            hint=f"this version has {', '.join(MODES)}",
+        )
+    return mode

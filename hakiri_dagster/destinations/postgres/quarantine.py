@@ -1,0 +1,126 @@
+"""The table of rows that were set aside, with the reason; written in a transaction of its own, so that it outlives
+a load that a gate stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from psycopg import sql
+
+from hakiri_dagster.destinations.contract import BadRow, Load
+from hakiri_dagster.destinations.postgres.catalog import schema_exists, stored_name
+from hakiri_dagster.destinations.postgres.connection import Connection, relation
+from hakiri_dagster.destinations.postgres.ledger import earlier_loads
+from hakiri_dagster.destinations.postgres.replacement import replacement
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS {table} (
+    id bigserial PRIMARY KEY,
+    "pipelineId" text NOT NULL,
+    "runId" text NOT NULL,
+    "nodeId" text NOT NULL,
+    "ruleId" text NOT NULL,
+    "row" jsonb NOT NULL,
+    "createdAt" timestamptz NOT NULL DEFAULT now(),
+    message text,
+    "sourceFile" text,
+    "chunkKey" text,
+    "loadId" bigint,
+    attempt integer)
+"""
+
+# A table in the seed's own shape, made by another tool, gets what it lacks.
+_COLUMNS = """
+ALTER TABLE {table} ADD COLUMN IF NOT EXISTS message text, ADD COLUMN IF NOT EXISTS "sourceFile" text,
+    ADD COLUMN IF NOT EXISTS "chunkKey" text, ADD COLUMN IF NOT EXISTS "loadId" bigint,
+    ADD COLUMN IF NOT EXISTS attempt integer
+"""
+
+# What earlier tries of this slice set aside, and what the loads had that this one replaces. Rows of other published
+# slices of the chunk stay: their lines are not read again.
+_FORGET = """
+DELETE FROM {table}
+WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s
+  AND ("loadId" = ANY(%(replaced)s)
+       OR "chunkKey" = %(chunk)s
+          AND NOT EXISTS (SELECT FROM hakiri.ledger WHERE load_id = "loadId"))
+"""
+
+_COPY = """
+COPY {table} ("pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt)
+FROM STDIN
+"""
+
+
+def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
+    """Replaces what earlier tries of the slice kept. The table is made when the first row comes."""
+    schema, name = load.table.quarantine_table
+    first = next(rows, None)
+    exists = _exists(connection, schema, name)
+    if first is not None:
+        _ensure(connection, schema, name, exists)
+    if exists:
+        _forget(connection, load, schema, name)
+    return _copy(connection, load, chain([first], rows), schema, name) if first is not None else 0
+
+
+def _exists(connection: Connection, schema: str, name: str) -> bool:
+    row = connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = %s AND tablename = %s)",
+        (stored_name(schema), stored_name(name)),
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _ensure(connection: Connection, schema: str, name: str, exists: bool) -> None:
+    table = relation(schema, name)
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri quarantine ' || %s, 0))", (schema,))
+    if not schema_exists(connection, schema):
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    if exists:
+        connection.execute(sql.SQL(_COLUMNS).format(table=table))
+        return
+    connection.execute(sql.SQL(_TABLE).format(table=table))
+    connection.execute(
+        sql.SQL('CREATE INDEX IF NOT EXISTS {} ON {} ("pipelineId", "runId")').format(
+            sql.Identifier(_index_name(name)), table
+        )
+    )
+
+
+def _index_name(name: str) -> str:
+    suffix = "_pipeline_idx"
+    return name.encode()[: 63 - len(suffix)].decode(errors="ignore") + suffix
+
+
+def _forget(connection: Connection, load: Load, schema: str, name: str) -> None:
+    replaced = replacement(load.slice.bounds, earlier_loads(connection, load))
+    connection.execute(
+        sql.SQL(_FORGET).format(table=relation(schema, name)),
+        {
+            "pipeline": load.table.pipeline_id,
+            "table": load.table.name,
+            "chunk": load.slice.chunk.key,
+            "replaced": list(replaced.superseded),
+        },
+    )
+
+
+def _copy(connection: Connection, load: Load, rows: Iterable[BadRow], schema: str, name: str) -> int:
+    table = load.table
+    with connection.cursor() as cursor:
+        with cursor.copy(sql.SQL(_COPY).format(table=relation(schema, name))) as copy:
+            for row in rows:
+                copy.write_row(
+                    (
+                        table.pipeline_id, load.run_id, table.name, row.rule, row.row, _text(row.message),
+                        _text(row.source_file), load.slice.chunk.key, load.fence.load_id, load.attempt,
+                    )
+                )  # fmt: skip
+        return cursor.rowcount
+
+
+def _text(value: str | None) -> str | None:
+    """Messages quote what was read, which may hold what PostgreSQL cannot store."""
+    return value.replace("\0", "\\u0000") if value is not None else None

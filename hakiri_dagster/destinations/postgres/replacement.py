@@ -1,0 +1,123 @@
+"""What a new load replaces among the table's own earlier loads. Pure: bounds against bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A ledger entry that has not been superseded. `cursor_max` is the highest cursor among its rows."""
+
+    load_id: int
+    chunk_key: str
+    bounds: Bounds
+    cursor_max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`partly`: loads of which the rows within the new bounds go; `wholly`: loads of which all rows go;
+    `superseded`: loads whose whole bounds the new one covers, whether or not rows of theirs are left."""
+
+    partly: tuple[int, ...]
+    wholly: tuple[int, ...]
+    superseded: tuple[int, ...]
+
+    @property
+    def load_ids(self) -> tuple[int, ...]:
+        return tuple(sorted((*self.partly, *self.wholly)))
+
+
+def replacement(bounds: Bounds, earlier: Sequence[Earlier]) -> Replacement:
+    covered = {entry.load_id for entry in earlier if covers(bounds, entry.bounds)}
+    whole = {entry.load_id for entry in earlier if entry.load_id in covered and not _by_cursor(bounds)}
+    part = {entry.load_id for entry in earlier if entry.load_id not in whole and _touches(bounds, entry)}
+    return Replacement(tuple(sorted(part)), tuple(sorted(whole)), tuple(sorted(covered)))
+
+
+def covers(new: Bounds, old: Bounds) -> bool:
+    match new, old:
+        case WholeTable(), _:
+            return True
+        case SourceFile(), SourceFile():
+            # a file rewritten in place is a new version of it; the same bytes elsewhere are the same file
+            return new.path == old.path or new.content_hash == old.content_hash
+        case CursorRange(), CursorRange():
+            return _contains(new.interval, old.interval)
+        case NullCursor(), NullCursor():
+            return True
+        case _:
+            return False
+
+
+def _by_cursor(bounds: Bounds) -> bool:
+    """The cursor says which rows go: even a covered load may hold rows that lie elsewhere."""
+    return isinstance(bounds, CursorRange | NullCursor)
+
+
+def _touches(new: Bounds, entry: Earlier) -> bool:
+    match new, entry.bounds:
+        case CursorRange(), CursorRange():
+            return _overlaps(new.interval, entry.bounds.interval) and _reaches(entry, new.interval.lower)
+        case CursorRange(), NullCursor():
+            return False
+        case CursorRange(), _:
+            return _reaches(entry, new.interval.lower)
+        case NullCursor(), CursorRange():
+            return False
+        case NullCursor(), _:
+            return True
+        case SourceFile(), SourceFile():
+            return False
+        case SourceFile(), _:
+            return True
+        case _:
+            return False
+
+
+def _reaches(entry: Earlier, lower: int | None) -> bool:
+    """Slices of an open chunk all end at the same bound; what they hold tells them apart."""
+    return lower is None or entry.cursor_max is None or entry.cursor_max >= lower
+
+
+def _contains(outer: Interval, inner: Interval) -> bool:
+    below = outer.lower is None or (inner.lower is not None and inner.lower >= outer.lower)
+    above = outer.upper is None or (inner.upper is not None and inner.upper <= outer.upper)
+    return below and above
+
+
+def _overlaps(one: Interval, other: Interval) -> bool:
+    before = one.upper is not None and other.lower is not None and one.upper <= other.lower
+    after = one.lower is not None and other.upper is not None and one.lower >= other.upper
+    return not (before or after)
+
+
+def bounds_to_json(bounds: Bounds) -> dict[str, Any]:
+    match bounds:
+        case CursorRange(interval):
+            return {"kind": "range", "lower": interval.lower, "upper": interval.upper}
+        case NullCursor():
+            return {"kind": "null"}
+        case SourceFile(path, content_hash):
+            return {"kind": "file", "path": path, "hash": content_hash}
+        case WholeTable():
+            return {"kind": "full"}
+
+
+def bounds_from_json(document: dict[str, Any]) -> Bounds:
+    match document["kind"]:
+        case "range":
+            return CursorRange(Interval(document["lower"], document["upper"]))
+        case "null":
+            return NullCursor()
+        case "file":
+            return SourceFile(document["path"], document["hash"])
+        case "full":
+            return WholeTable()
+        case other:
+            raise ValueError(f"unknown bounds in the ledger: {other}")

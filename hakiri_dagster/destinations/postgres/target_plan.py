@@ -1,0 +1,228 @@
+"""What a target lacks, as statements: `plan` shows the list that `ensure_target` executes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from hakiri_dagster.destinations.contract import (
+    INGESTED_AT_COLUMN,
+    LOAD_ID_COLUMN,
+    ROW_HASH_COLUMN,
+    SOURCE_FILE_HASH_COLUMN,
+    TargetColumn,
+)
+from hakiri_dagster.destinations.postgres.catalog import Found, base_types, existing_types, schema_exists, stored_name
+from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
+from hakiri_dagster.destinations.postgres.conversion import wire_for
+from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.types import arrow_type, parse_type, wanted_type
+from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.columns import SourceSchema
+
+_MOST_COLUMNS = 1600
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing to do; without a statement it is a refusal."""
+
+    description: str
+    statement: sql.Composed | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlanner:
+    """Made from what the source says and what the destination holds; asks the catalog, changes nothing."""
+
+    connection: Connection
+    table: Table
+    schema: SourceSchema
+    with_file_hash: bool
+
+    def changes(self, found: Found | None) -> list[Change]:
+        objections = self._name_objections()
+        if objections:
+            return [_refusal(text) for text in objections]
+        changes = [*self._refusals(found), *self._schemas()]
+        wanted = [*self._source_columns(), *self._provenance_columns()]
+        if found is None:
+            return [*changes, self._create_table(wanted), *self._indexes(None)]
+        present = {column.name for column in found.target.columns}
+        added = [self._add_column(column) for column in wanted if column.name not in present]
+        return [*changes, *added, *self._indexes(found)]
+
+    @property
+    def _relation(self) -> sql.Identifier:
+        return relation(self.table.target_schema, self.table.target_name)
+
+    @property
+    def _label(self) -> str:
+        return f"{self.table.target_schema}.{self.table.target_name}"
+
+    def _name_objections(self) -> list[str]:
+        first_by_name: dict[str, str] = {}
+        objections = []
+        for column in self.schema.columns:
+            if not column.name or "\0" in column.name:
+                objections.append(f"a column's name cannot be {column.name!r}; rename it at the source")
+            kept = stored_name(column.name)
+            if kept in first_by_name:
+                objections.append(
+                    f"columns {first_by_name[kept]!r} and {column.name!r} are one to PostgreSQL, "
+                    "which keeps 63 bytes of a name; rename one at the source"
+                )
+            first_by_name[kept] = column.name
+        if len(self.schema.columns) > _MOST_COLUMNS - 4:
+            objections.append(f"{len(self.schema.columns)} columns; PostgreSQL takes {_MOST_COLUMNS} at most")
+        return objections
+
+    def _refusals(self, found: Found | None) -> list[Change]:
+        mode = mode_of(self.table)
+        columns = [column.name for column in self.schema.columns]
+        objections = [*mode.objections(self.table, found, columns), *self._unknown_keys(columns)]
+        if found is not None:
+            objections += [*self._misfits(found), *self._unfilled(found)]
+        return [_refusal(text) for text in objections]
+
+    def _unknown_keys(self, columns: Sequence[str]) -> list[str]:
+        present = set(columns)
+        unknown = [name for name in self.table.primary_key if name not in present]
+        unknown_types = [name for name in self.table.columns if name not in present]
+        return [
+            *(f"the primary_key names {name}, which the source does not have" for name in unknown),
+            *(f"`columns` names {name}, which the source does not have" for name in unknown_types),
+        ]
+
+    def _misfits(self, found: Found) -> list[str]:
+        kept = base_types(self.connection, found.oid)
+        by_lower = {column.name.lower(): column for column in found.target.columns}
+        objections = []
+        for column in self.schema.columns:
+            name = stored_name(column.name)
+            if name not in kept:
+                twin = by_lower.get(name.lower())
+                if twin is not None:
+                    objections.append(
+                        f"the source's column {column.name} differs from the target's {twin.name} in case only; "
+                        "rename one of them"
+                    )
+            elif wire_for(arrow_type(column.spark_type), kept[name].type) is None:
+                shown = next(c.type for c in found.target.columns if c.name == name)
+                objections.append(
+                    f"{column.name} is {column.native_type or column.spark_type} in the source and {shown} in the "
+                    "target, which cannot store it; change the target's column, or cast it at the source"
+                )
+        generated = {column.name for column in found.target.columns if column.generated}
+        objections += [
+            f"{column.name} is generated by the target and cannot be loaded; leave it out at the source"
+            for column in self.schema.columns
+            if stored_name(column.name) in generated
+        ]
+        return objections
+
+    def _unfilled(self, found: Found) -> list[str]:
+        loaded = {stored_name(column.name) for column in self.schema.columns}
+        loaded |= {column.name for column in self._provenance_columns()}
+        return [
+            f"the target's column {column.name} is NOT NULL without a default, and the source does not have it; "
+            "give it a default, make it nullable, or add it to the source"
+            for column in found.target.columns
+            if _must_be_filled(column) and column.name not in loaded
+        ]
+
+    def _schemas(self) -> list[Change]:
+        wanted = [self.table.target_schema]
+        if self.table.validation.quarantine.enabled:
+            wanted.append(self.table.quarantine_table[0])
+        return [
+            Change(f"create schema {schema}", sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+            for schema in dict.fromkeys(wanted)
+            if schema != "hakiri" and not schema_exists(self.connection, schema)
+        ]
+
+    def _source_columns(self) -> list[NewColumn]:
+        declared = self.table.columns
+        wanted = {c.name: wanted_type(c, declared.get(c.name)) for c in self.schema.columns}
+        plain = {name: parse_type(text) for name, text in wanted.items()}
+        known = existing_types(self.connection, [wanted[name] for name, kind in plain.items() if kind is not None])
+        columns = []
+        for name, text in wanted.items():
+            if plain[name] is not None and text in known:
+                columns.append(NewColumn(stored_name(name), text))
+            elif name in declared:
+                raise DestinationError(
+                    f"`columns` gives {name} the type {text}, which the destination does not know",
+                    where=self.table.label,
+                    hint="name a type as PostgreSQL does, like numeric(15,2), or create it there first",
+                )
+            else:
+                # an enum, domain or extension type of the source's; its values travel as text
+                columns.append(NewColumn(stored_name(name), "text"))
+        return columns
+
+    def _provenance_columns(self) -> list[NewColumn]:
+        columns = [NewColumn(LOAD_ID_COLUMN, "bigint")]
+        if self.with_file_hash:
+            columns.append(NewColumn(SOURCE_FILE_HASH_COLUMN, "bytea"))
+        if self.table.load.provenance == "full":
+            columns.append(NewColumn(INGESTED_AT_COLUMN, "timestamptz"))
+            columns.append(NewColumn(ROW_HASH_COLUMN, "bigint"))
+        return columns
+
+    def _create_table(self, columns: Sequence[NewColumn]) -> Change:
+        """NOT NULL on the key only: a source that relaxes a column must not break the load."""
+        definitions = [_definition(column) for column in columns]
+        key = self._primary_key
+        if key:
+            definitions.append(sql.SQL("PRIMARY KEY ({})").format(names(key)))
+        statement = sql.SQL("CREATE TABLE {} ({})").format(self._relation, sql.SQL(", ").join(definitions))
+        shown = ", ".join(f"{column.name} {column.type}" for column in columns)
+        suffix = f", primary key ({', '.join(key)})" if key else ""
+        return Change(f"create table {self._label} ({shown}{suffix})", statement)
+
+    @property
+    def _primary_key(self) -> tuple[str, ...]:
+        return tuple(stored_name(name) for name in self.table.primary_key or self.schema.primary_key)
+
+    def _add_column(self, column: NewColumn) -> Change:
+        statement = sql.SQL("ALTER TABLE {} ADD COLUMN {}").format(self._relation, _definition(column))
+        return Change(f"add column {column.name} {column.type} to {self._label}", statement)
+
+    def _indexes(self, found: Found | None) -> list[Change]:
+        changes = []
+        if found is None or not found.has_load_id_index:
+            statement = sql.SQL("CREATE INDEX ON {} USING brin ({}) WITH (autosummarize = on)").format(
+                self._relation, sql.Identifier(LOAD_ID_COLUMN)
+            )
+            changes.append(Change(f"create index on {self._label} ({LOAD_ID_COLUMN})", statement))
+        key = mode_of(self.table).key(self.table)
+        keys = [self._primary_key] if found is None else found.target.unique_keys
+        if key and all(set(key) != set(existing) for existing in keys):
+            statement = sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(self._relation, names(key))
+            changes.append(Change(f"create unique index on {self._label} ({', '.join(key)})", statement))
+        return changes
+
+
+def _refusal(text: str) -> Change:
+    return Change(text, None)
+
+
+def _must_be_filled(column: TargetColumn) -> bool:
+    return not (column.nullable or column.has_default or column.generated)
+
+
+def _definition(column: NewColumn) -> sql.Composed:
+    if parse_type(column.type) is None:
+        raise ValueError(f"not a type: {column.type}")
+    kind = sql.SQL(column.type)  # parse_type lets nothing but a type's spelling pass
+    return sql.SQL("{} {}").format(sql.Identifier(column.name), kind)
