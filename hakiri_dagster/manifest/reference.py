@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -75,10 +76,14 @@ def manifest_reference() -> str:
 
 def _in_order(models: Mapping[str, Schema]) -> list[str]:
     """Breadth first from the project, so that a model comes after what holds it."""
-    order = ["ProjectSpec"]
-    for name in order:
-        order += [found for found in _references(models[name]) if found not in order and "properties" in models[found]]
-    return order
+    order = {"ProjectSpec": None}
+    waiting = deque(order)
+    while waiting:
+        for found in _references(models[waiting.popleft()]):
+            if found not in order and "properties" in models[found]:
+                order[found] = None
+                waiting.append(found)
+    return list(order)
 
 
 def _references(schema: Any) -> Iterator[str]:
