@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from hakiri_dagster.errors import DestinationError
+from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.scenario import order
+
+
+def test_the_target_holds_what_the_source_holds(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.ensure()
+    shop.query("INSERT INTO raw.orders (id) VALUES (99)")
+    shop.publish([order(1), order(2)])
+    shop.publish([order(2), order(3)])
+    assert shop.ids() == [2, 3]
+
+
+def test_an_empty_source_is_refused_in_the_promised_words(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.publish([order(1)])
+    before = shop.fingerprint()
+    with pytest.raises(DestinationError) as raised:
+        shop.prepare([])
+    assert str(raised.value) == (
+        "shop/orders: the source returned 0 rows; load mode truncate would leave the target empty, "
+        "so nothing was changed. Set fail_on_empty_source = false to allow it."
+    )
+    assert shop.fingerprint() == before
+
+
+def test_an_empty_source_empties_the_target_when_that_is_allowed(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate", load={"fail_on_empty_source": False})
+    shop.publish([order(1)])
+    assert shop.publish([]).rows == 0
+    assert shop.ids() == []
+
+
+def test_a_referenced_table_is_refused_with_the_way_out(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate", primary_key=("id",))
+    shop.publish([order(1)])
+    shop.query("CREATE TABLE raw.lines (order_id bigint CONSTRAINT lines_order REFERENCES raw.orders)")
+    changes = shop.destination.planned_changes(shop.table, shop.schema)
+    assert [change.refused for change in changes] == [True]
+    assert "raw.lines (lines_order)" in changes[0].description
+    assert "blue_green or upsert" in changes[0].description
+    with pytest.raises(DestinationError, match="blue_green or upsert"):
+        shop.ensure()
+
+
+def test_a_table_that_refers_to_itself_can_be_truncated(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate", primary_key=("id",))
+    shop.publish([order(1)])
+    shop.query("ALTER TABLE raw.orders ADD parent bigint REFERENCES raw.orders")
+    shop.publish([order(2)])
+    assert shop.ids() == [2]
+
+
+def test_a_snapshot_older_than_the_load_does_not_see_an_empty_table(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.publish([order(1)])
+    with psycopg.connect(shop.url) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT 1")
+        shop.publish([order(2)])
+        assert reader.execute("SELECT id FROM raw.orders").fetchall() == [(2,)]
+
+
+def test_the_lock_that_keeps_readers_out_waits_for_the_first_rows(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.publish([order(1)])
+    load = shop.load()
+    candidate = shop.candidate(load, [order(2)])
+    seen: list[list[int]] = []
+    candidate.before_block = lambda _: seen.append(shop.ids())
+    shop.destination.prepare(load, candidate).publish(None, 0)
+    assert seen == [[1]]
+
+
+def test_what_other_pipelines_loaded_into_the_target_is_superseded(make_shop: MakeShop) -> None:
+    other = make_shop("append", pipeline_id="other", cursor=None)
+    other.publish([order(7)])
+    make_shop("truncate").publish([order(1)])
+    assert other.destination.ledger(other.table) == ()
