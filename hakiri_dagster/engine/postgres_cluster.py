@@ -24,7 +24,7 @@ SUPERUSER = "hakiri"
 
 _START_SECONDS = 120
 _STOP_SECONDS = 60
-_ORPHAN_SECONDS = 5.0
+_ORPHAN_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 _LOG_LIMIT = 10 << 20
 
@@ -37,17 +37,17 @@ def ensure_running(home: Home, *, durable: bool = True) -> None:
         _create(home, durable=durable)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
+        if not _occupied(home):
+            _start(home, durable=durable)
         match _answer(home):
             case "yes":
                 return
             case "refused":
                 raise _password_error(home)
-        if not _occupied(home):
-            _start(home, durable=durable)
-        elif _postmaster(home) is None:
-            _end_orphans(home)
-        else:
-            time.sleep(_POLL_SECONDS)
+            case "no" if _postmaster(home) is None:
+                _end_orphans(home)
+            case "no":
+                time.sleep(_POLL_SECONDS)
     raise _start_error(home, f"it does not answer after {_START_SECONDS} s")
 
 

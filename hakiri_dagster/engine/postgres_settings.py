@@ -44,7 +44,8 @@ _FIXED = {
     "log_parameter_max_length_on_error": "0",
 }
 
-_NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# Not `synchronous_commit`: without it a killed process, too, would take committed rows along.
+_NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
 _HOST_RULES = "host all all 127.0.0.1/32 scram-sha-256\n"
 

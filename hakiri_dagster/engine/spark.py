@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -9,36 +10,66 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote as connect_is_in_use
 
 from hakiri_dagster.engine.java import ensure_java
 from hakiri_dagster.engine.spark_config import is_local, is_remote, spark_config
 from hakiri_dagster.settings import Settings
 
-__all__ = ["interrupt_attempt", "is_remote", "open_session", "prepare_process", "spark_config", "tag_attempt"]
+__all__ = [
+    "interrupt_attempt",
+    "is_remote",
+    "open_session",
+    "prepare_process",
+    "prepare_session",
+    "spark_config",
+    "tag_attempt",
+]
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
+_CONNECT_RETRIES = 10
+_CONNECT_LONGEST_WAIT_MS = 2500
+"""Twenty seconds in all, enough for a Connect server to be started again; Spark's own patience is ten minutes."""
+
 
 def open_session(settings: Settings, state_dir: Path) -> SparkSession:
-    """The session that dagster-pyspark's resource opens too, for those who run without Dagster."""
+    """The session that dagster-pyspark's resource opens too, for those who run without Dagster.
+
+    After EngineLost, another call opens a new one.
+    """
     prepare_process(settings, state_dir)
     builder = SparkSession.builder
     for key, value in spark_config(settings, state_dir).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return prepare_session(builder.getOrCreate())
 
 
 def prepare_process(settings: Settings, state_dir: Path) -> None:
-    """What a configuration cannot say: to be called before this process's first session, however that is opened."""
-    # Said at every Arrow function; the versions are locked and tested together.
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    """What a configuration cannot say. To be called before a session is opened, by whatever means."""
+    _quieten()
     if is_remote(settings):
         return
+    _forget_lost_jvm()
     ensure_java()
     (state_dir / "spark" / "local").mkdir(parents=True, exist_ok=True)
     if is_local(settings):
         os.environ.update(local_environment())
+
+
+def prepare_session(session: SparkSession) -> SparkSession:
+    """To be called once on a session that somebody else opened, such as dagster-pyspark's resource."""
+    if connect_is_in_use():
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        policy = DefaultPolicy(max_retries=_CONNECT_RETRIES, max_backoff=_CONNECT_LONGEST_WAIT_MS)
+        session.client.set_retry_policies([policy])
+        # The session is shared: whoever stops it must leave it to the others.
+        session.release_session_on_close = False  # type: ignore[attr-defined]  # Connect's sessions have it
+    return session
 
 
 def local_environment() -> dict[str, str]:
@@ -53,14 +84,51 @@ def local_environment() -> dict[str, str]:
 
 @contextmanager
 def tag_attempt(session: SparkSession, tag: str) -> Iterator[None]:
-    """Jobs that this thread starts meanwhile carry the tag."""
-    session.addTag(tag)
+    """Jobs that this thread starts meanwhile carry the tag, which must hold no comma."""
+    # A classic session's own tags can be interrupted only from the thread that set them; its context's from any.
+    if connect_is_in_use():
+        session.addTag(tag)
+    else:
+        session.sparkContext.addJobTag(tag)
     try:
         yield
     finally:
-        session.removeTag(tag)
+        if connect_is_in_use():
+            session.removeTag(tag)
+        else:
+            session.sparkContext.removeJobTag(tag)
 
 
 def interrupt_attempt(session: SparkSession, tag: str) -> None:
-    """Ends what a dead attempt left running in this session; over Connect a killed client's jobs go on."""
-    session.interruptTag(tag)
+    """Ends what a dead attempt left running; over Connect a killed client's jobs go on."""
+    if connect_is_in_use():
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)
+
+
+def _quieten() -> None:
+    """What these say comes back as an exception, or was settled when the versions were locked together."""
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _forget_lost_jvm() -> None:
+    """PySpark never looks whether its JVM still lives, and would go on asking a dead one."""
+    if SparkContext._gateway is None or _jvm_answers():
+        return
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+def _jvm_answers() -> bool:
+    assert SparkContext._jvm is not None
+    try:
+        SparkContext._jvm.System.nanoTime()
+    except (Py4JError, ConnectionError):
+        return False
+    return True

@@ -19,11 +19,12 @@ _LOST = re.compile(
     r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|SESSION_(CHANGED|NOT_FOUND|CLOSED)"
     r"|ExecutorLostFailure|Executor heartbeat timed out|Python worker exited unexpectedly"
     r"|Answer from Java side is empty|Error while (sending|receiving|obtaining)"
-    r"|Connection (refused|reset)|java\.net\.(Connect|Socket)Exception|java\.lang\.OutOfMemoryError"
-    r"|FetchFailedException|OPERATION_CANCELED|cancelled (because|as part of)|RETRIES_EXCEEDED"
+    r"|NO_ACTIVE_SESSION|Connection (refused|reset)|java\.net\.(Connect|Socket)Exception|java\.lang\.OutOfMemoryError"
+    r"|FetchFailedException|OPERATION_CANCELED|SPARK_JOB_CANCELLED|cancelled because|RETRIES_EXCEEDED"
 )
 
 _NO_NEWS = re.compile(r"^(\s*at |\s*\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:)")
+_CALL = re.compile(r"An error occurred while calling \S+\n: ")
 _LONGEST = 800
 
 
@@ -50,6 +51,7 @@ def as_hakiri_error(error: Exception, where: str | None = None) -> HakiriError:
 
 def useful_text(text: str) -> str:
     """The deepest cause, or the last line of a Python traceback, without frames."""
+    text = _CALL.sub("", text, count=1)
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _NO_NEWS.match(line)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if "Traceback (most recent call last):" in text:
