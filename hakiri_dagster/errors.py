@@ -95,6 +95,28 @@ class DestinationUnavailable(DestinationError):
     kind = "transient"
 
 
+class AuditError(HakiriError):
+    """The audit DB refused."""
+
+
+class AuditUnavailable(AuditError):
+    """The audit DB did not answer, or broke off; it may work on the next try."""
+
+    kind = "transient"
+
+
+class AuditBusy(AuditUnavailable):
+    """Somebody else held a lock for too long."""
+
+
+class AuditFull(AuditError):
+    """No room left to write. Nothing was changed."""
+
+
+class AuditTooNew(AuditError):
+    """A newer version of the product has written this audit DB."""
+
+
 class RowsRefused(HakiriError):
     """Rows could not be parsed or stored, and the manifest says that this stops the run."""
 

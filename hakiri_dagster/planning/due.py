@@ -59,6 +59,7 @@ def due_slices(
     *,
     kind: CursorKind,
     now: datetime,
+    generation: int = 1,
     touched: Touched | None = None,
 ) -> Due:
     """`touched` is given for files: there nothing is new but files that changed."""
@@ -68,7 +69,7 @@ def due_slices(
     coverage = union(part for state in known.values() for part in state.covered)
     marks = _open_marks(known.values(), source)
     chunks = (*desired, *_leftovers(desired, known))
-    verdicts = [_judge(chunk, known.get(chunk.key), coverage, marks, source, extent) for chunk in chunks]
+    verdicts = [_judge(chunk, _base(chunk, known, generation), coverage, marks, source, extent) for chunk in chunks]
     return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched))
 
 
@@ -108,15 +109,22 @@ def _leftovers(desired: Sequence[Chunk], known: Mapping[str, ChunkState]) -> Ite
         yield Chunk(OUTSIDE_KEY, CursorRange(Interval(int(max(ends)), None)))
 
 
+def _base(chunk: Chunk, known: Mapping[str, ChunkState], generation: int) -> ChunkState:
+    """A chunk that an attempt holds is left as it is: its row belongs to the attempt."""
+    state = known.get(chunk.key, ChunkState(chunk.key, chunk.bounds))
+    if state.status == "running":
+        return state
+    return replace(state, bounds=chunk.bounds, generation=generation)
+
+
 def _judge(
     chunk: Chunk,
-    state: ChunkState | None,
+    base: ChunkState,
     coverage: Intervals,
     marks: Mapping[int, float],
     source: _Source,
     extent: Extent,
 ) -> _Verdict:
-    base = replace(state, bounds=chunk.bounds) if state is not None else ChunkState(chunk.key, chunk.bounds)
     match chunk.bounds:
         case NullCursor():
             return _judge_by_word(chunk, base, str(extent.nulls), None)
@@ -211,7 +219,7 @@ def _due(
         slices=tuple(v.owed for v in verdicts if v.owed is not None and v.state.status != "running"),
         busy=tuple(v.owed for v in verdicts if v.owed is not None and v.state.status == "running"),
         done=tuple(v.chunk for v in verdicts if v.owed is None),
-        states=tuple(state for state in changed if state != stored.get(state.key)),
+        states=tuple(s for s in changed if s != stored.get(s.key) and s.status != "running"),
         carried_over=tuple(v.chunk.key for v in carried),
         overtaken=tuple(state.key for state in gone if state.status == "running"),
         warnings=warnings,

@@ -10,11 +10,11 @@ from hakiri_dagster.planning.chunks import Chunk, Slice, SourceFile
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 
 
-def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState]) -> Due:
+def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState], *, generation: int = 1) -> Due:
     """A renamed file is known by its content; a rewritten one supersedes; a missing one keeps its rows."""
     known = {state.key: state for state in states}
     published = {file.content_hash: s for s in known.values() if s.status == "done" and (file := _file(s))}
-    verdicts = [_judge(chunk, known, published) for chunk in desired]
+    verdicts = [_judge(chunk, generation, known, published) for chunk in desired]
     superseded = _superseded_keys(desired, known.values())
     slices = [replace(owed, supersedes=superseded.get(owed.key, ())) for _, owed in verdicts if owed is not None]
     planned = {chunk.key for chunk in desired}
@@ -29,25 +29,26 @@ def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState]) -> Due:
         slices=tuple(owed for owed in slices if owed.key not in running),
         busy=tuple(owed for owed in slices if owed.key in running),
         done=tuple(state.chunk for state in done),
-        states=tuple(state for state in changed if state != known.get(state.key)),
+        states=tuple(s for s in changed if s != known.get(s.key) and s.status != "running"),
         carried_over=tuple(s.key for s in done if s.key not in known or known[s.key].status != "done"),
         overtaken=tuple(state.key for state in gone if state.status == "running"),
     )
 
 
 def _judge(
-    chunk: Chunk, known: Mapping[str, ChunkState], published: Mapping[str, ChunkState]
+    chunk: Chunk, generation: int, known: Mapping[str, ChunkState], published: Mapping[str, ChunkState]
 ) -> tuple[ChunkState, DueSlice | None]:
-    state = known.get(chunk.key)
-    base = ChunkState(chunk.key, chunk.bounds) if state is None else replace(state, bounds=chunk.bounds)
+    state = known.get(chunk.key, ChunkState(chunk.key, chunk.bounds))
+    running = state.status == "running"
+    base = state if running else replace(state, bounds=chunk.bounds, generation=generation)
     if base.status == "done":
         return base, None
     twin = published.get(chunk.bounds.content_hash) if isinstance(chunk.bounds, SourceFile) else None
-    if twin is not None and base.status != "running":
+    if twin is not None and not running:
         ids = twin.carried_from if twin.load_id is None else (twin.load_id,)
         return replace(base, status="done", rows=twin.rows, carried_from=ids), None
     owed = DueSlice(Slice(chunk, chunk.bounds), base.attempts)
-    return base if base.status in ("running", "failed") else replace(base, status="pending"), owed
+    return base if running or base.status == "failed" else replace(base, status="pending"), owed
 
 
 def _superseded_keys(desired: Sequence[Chunk], states: Iterable[ChunkState]) -> dict[str, tuple[str, ...]]:

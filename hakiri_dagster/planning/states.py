@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -20,6 +21,7 @@ class ChunkState:
     `covered` is what of the cursor is published wholly. `cursor_committed` is where a next slice begins: rows at it
     may be published, but ties may still come. `seen` is what the source said of itself (an opaque text) when the
     load that was published last was planned: as long as it says the same, it holds nothing new for this chunk.
+    `attempt_seen` is that of the last attempt, published or not.
     """
 
     key: str
@@ -30,6 +32,7 @@ class ChunkState:
     covered: Intervals = NOTHING
     cursor_committed: int | None = None
     seen: str | None = None
+    attempt_seen: str | None = None
     rows: int | None = None
     load_id: int | None = None
     carried_from: tuple[int, ...] = ()
@@ -83,6 +86,12 @@ class Due:
     @property
     def converged(self) -> bool:
         return not self.slices and not self.busy
+
+
+def plan_generation(states: Iterable[ChunkState], *, plan_changed: bool) -> int:
+    """Each way of cutting the table is a generation of its own; so is a rewound plan."""
+    newest = max((state.generation for state in states), default=0)
+    return newest + 1 if plan_changed or newest == 0 else newest
 
 
 def committed_cursor(due: DueSlice, cursor_max: int | None) -> int | None:

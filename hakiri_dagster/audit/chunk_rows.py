@@ -1,0 +1,96 @@
+"""Chunk states as rows of `pipeline_chunks`, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, assert_never
+
+from sqlalchemy import Row
+
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.intervals import Intervals
+from hakiri_dagster.planning.states import ChunkState
+
+Values = dict[str, Any]
+
+
+def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
+    return {
+        "pipeline_id": pipeline_id,
+        "table_name": table,
+        "chunk_id": state.key,
+        "generation": state.generation,
+        "predicate": bounds_to_json(state.bounds),
+        "status": state.status,
+        "attempts": state.attempts,
+        "completed_at": state.completed_at,
+        "cursor_committed": number_to_text(state.cursor_committed),
+        "covered": intervals_to_json(state.covered),
+        "seen": state.seen,
+        "attempt_seen": state.attempt_seen,
+        "rows": state.rows,
+        "load_id": state.load_id,
+        "carried_from": json.dumps(state.carried_from),
+        "supersedes": json.dumps(state.supersedes),
+    }
+
+
+def from_row(row: Row[Any]) -> ChunkState:
+    return ChunkState(
+        key=row.chunk_id,
+        bounds=bounds_from_json(row.predicate),
+        status=row.status,
+        attempts=row.attempts,
+        generation=row.generation,
+        covered=intervals_from_json(row.covered),
+        cursor_committed=number_from_text(row.cursor_committed),
+        seen=row.seen,
+        attempt_seen=row.attempt_seen,
+        rows=row.rows,
+        load_id=row.load_id,
+        carried_from=tuple(json.loads(row.carried_from)),
+        supersedes=tuple(json.loads(row.supersedes)),
+        completed_at=row.completed_at,
+    )
+
+
+def bounds_to_json(bounds: Bounds) -> str:
+    match bounds:
+        case CursorRange(Interval(lower, upper)):
+            return json.dumps({"cursor": [lower, upper]})
+        case NullCursor():
+            return '{"cursor": null}'
+        case SourceFile(path, content_hash):
+            return json.dumps({"file": path, "hash": content_hash})
+        case WholeTable():
+            return "{}"
+        case _:
+            assert_never(bounds)
+
+
+def bounds_from_json(text: str) -> Bounds:
+    match json.loads(text):
+        case {"cursor": [lower, upper]}:
+            return CursorRange(Interval(lower, upper))
+        case {"cursor": None}:
+            return NullCursor()
+        case {"file": path, "hash": content_hash}:
+            return SourceFile(path, content_hash)
+        case _:
+            return WholeTable()
+
+
+def intervals_to_json(intervals: Intervals) -> str:
+    return json.dumps([[part.lower, part.upper] for part in intervals])
+
+
+def intervals_from_json(text: str) -> Intervals:
+    return tuple(Interval(lower, upper) for lower, upper in json.loads(text))
+
+
+def number_to_text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def number_from_text(text: str | None) -> int | None:
+    return None if text is None else int(text)

@@ -1,0 +1,170 @@
+"""`pipeline_chunks`: the chunk ledger. A row's status is the state machine; every transition is one method here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, case, null, select, update
+
+from hakiri_dagster.audit.chunk_rows import Values, bounds_from_json, from_row, to_values
+from hakiri_dagster.audit.claiming import ClaimRequest, HolderIsDead, claim_rows
+from hakiri_dagster.audit.claims import Claim, Claims, Failure, Outcome
+from hakiri_dagster.audit.engine import Transactions
+from hakiri_dagster.audit.held_rows import holds, of_table, require_held, rows_of_claims, update_rows
+from hakiri_dagster.audit.schema import PIPELINE_CHUNKS
+from hakiri_dagster.audit.upserts import Proposed, upsert
+from hakiri_dagster.planning.chunks import SourceFile
+from hakiri_dagster.planning.states import ChunkState, DueSlice, published
+
+_C: Final = PIPELINE_CHUNKS.c
+_FILE_STATES: Final = {
+    "pending": "PENDING", "running": "PROCESSING", "done": "COMMITTED", "failed": "FAILED",
+}  # fmt: skip
+
+
+class ChunkReader:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def states(self, pipeline_id: str, table: str) -> tuple[ChunkState, ...]:
+        """Of every plan the table ever had: older ones tell what is published."""
+        query = select(PIPELINE_CHUNKS).where(*of_table(pipeline_id, table)).order_by(_C.chunk_id)
+        return self._transactions.read(lambda c: tuple(map(from_row, c.execute(query))))
+
+    def file_states(self, pipeline_id: str, table: str) -> tuple[tuple[SourceFile, str], ...]:
+        """ADR-0004's PENDING, PROCESSING, COMMITTED, FAILED: the chunk's status by another name."""
+        query = select(_C.predicate, _C.status).where(*of_table(pipeline_id, table), _C.status.in_(_FILE_STATES))
+        rows = self._transactions.read(lambda c: c.execute(query.order_by(_C.chunk_id)).all())
+        told = ((bounds_from_json(row.predicate), _FILE_STATES[row.status]) for row in rows)
+        return tuple((bounds, state) for bounds, state in told if isinstance(bounds, SourceFile))
+
+
+class ChunkStore(ChunkReader):
+    def save(self, pipeline_id: str, table: str, states: Sequence[ChunkState]) -> None:
+        """Writes a plan's states. A chunk that was tried since the states were read keeps what that try says."""
+        self._transactions.write(lambda c: save_states(c, pipeline_id, table, states))
+
+    def claim(
+        self,
+        pipeline_id: str,
+        table: str,
+        slices: Sequence[DueSlice],
+        *,
+        holder: str,
+        run_id: str,
+        ttl_seconds: float,
+        holder_is_dead: HolderIsDead,
+    ) -> Claims:
+        """pending | done | failed | running and abandoned → running"""
+        request = ClaimRequest(
+            pipeline_id, table, slices, holder, run_id, timedelta(seconds=ttl_seconds), holder_is_dead
+        )
+        return self._transactions.write(lambda c: claim_rows(c, request, self._transactions.now(c)))
+
+    def heartbeat(self, claims: Sequence[Claim], ttl_seconds: float) -> tuple[Claim, ...]:
+        """running → running. Answers the claims that are lost; the others go on."""
+
+        def work(connection: Connection) -> tuple[Claim, ...]:
+            until = self._transactions.now(connection) + timedelta(seconds=ttl_seconds)
+            pairs = rows_of_claims(connection, claims)
+            update_rows(connection, [(c, {"leased_until": until}) for c, row in pairs if holds(c, row)])
+            return tuple(claim for claim, row in pairs if not holds(claim, row))
+
+        return self._transactions.write(work)
+
+    def done(self, claim: Claim, outcome: Outcome) -> None:
+        self.done_all([(claim, outcome)])
+
+    def done_all(self, outcomes: Sequence[tuple[Claim, Outcome]]) -> None:
+        """running → done, and what the chunk supersedes → superseded. Told twice, it is heard once."""
+        outcome_of = dict(outcomes)
+
+        def work(connection: Connection) -> None:
+            now = self._transactions.now(connection)
+            changes = []
+            for claim, row in rows_of_claims(connection, outcome_of):
+                if not _heard_already(row, outcome_of[claim]):
+                    held = require_held(claim, row)
+                    changes.append((claim, _done_values(claim, held, outcome_of[claim], now)))
+            update_rows(connection, changes)
+            for claim, _ in changes:
+                _supersede(connection, claim)
+
+        self._transactions.write(work)
+
+    def failed(self, claim: Claim, failure: Failure) -> None:
+        self.failed_all([(claim, failure)])
+
+    def failed_all(self, failures: Sequence[tuple[Claim, Failure]]) -> None:
+        """running → failed"""
+        values = {
+            claim: {"status": "failed", "error_kind": failure.kind, "error_msg": failure.message, **_free()}
+            for claim, failure in failures
+        }
+        self._transactions.write(lambda c: _change_held(c, values))
+
+    def release(self, claims: Sequence[Claim]) -> None:
+        """running → pending, for attempts that end before they published anything."""
+        values = {claim: {"status": "pending", **_free()} for claim in claims}
+        self._transactions.write(lambda c: _change_held(c, values))
+
+
+def save_states(connection: Connection, pipeline_id: str, table: str, states: Sequence[ChunkState]) -> None:
+    def freed(proposed: Proposed) -> Values:
+        kept = proposed["status"] == "running"
+        return {name: case((kept, _C[name]), else_=null()) for name in _free()}
+
+    upsert(
+        connection,
+        PIPELINE_CHUNKS,
+        [to_values(pipeline_id, table, state) for state in states],
+        also=freed,
+        only_if=lambda proposed: _C.attempts <= proposed["attempts"],
+    )
+
+
+def _change_held(connection: Connection, values: dict[Claim, Values]) -> None:
+    pairs = rows_of_claims(connection, values)
+    for claim, row in pairs:
+        require_held(claim, row)
+    update_rows(connection, [(claim, values[claim]) for claim, _ in pairs])
+
+
+def _free() -> Values:
+    return {"holder_node": None, "leased_until": None}
+
+
+def _heard_already(row: Row[Any] | None, outcome: Outcome) -> bool:
+    return row is not None and row.status == "done" and row.load_id == outcome.load_id
+
+
+def _done_values(claim: Claim, row: Row[Any], outcome: Outcome, now: datetime) -> Values:
+    state = published(
+        from_row(row),
+        bounds=claim.due.slice.bounds,
+        cursor_committed=outcome.cursor_committed,
+        seen=claim.due.seen,
+        rows=outcome.rows,
+        load_id=outcome.load_id,
+    )
+    values = to_values(claim.pipeline_id, claim.table, state)
+    for name in ("pipeline_id", "table_name", "chunk_id"):
+        del values[name]
+    return {
+        **values,
+        "bytes": outcome.bytes,
+        "completed_at": now,
+        "winning_attempt": f"{claim.holder}/attempt-{claim.attempt}",
+        **_free(),
+    }
+
+
+def _supersede(connection: Connection, claim: Claim) -> None:
+    if claim.due.supersedes:
+        connection.execute(
+            update(PIPELINE_CHUNKS)
+            .where(*of_table(claim.pipeline_id, claim.table), _C.chunk_id.in_(claim.due.supersedes))
+            .values(status="superseded", **_free())
+        )

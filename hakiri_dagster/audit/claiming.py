@@ -1,0 +1,74 @@
+"""Who may work on which chunk. One transaction, however many chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from hakiri_dagster.audit.chunk_rows import Values
+from hakiri_dagster.audit.claims import BusyChunk, Claim, Claims, DeadAttempt
+from hakiri_dagster.audit.held_rows import locked_rows, update_rows
+from hakiri_dagster.planning.states import DueSlice
+
+HolderIsDead = Callable[[str], bool | None]
+"""None: nobody can tell from here, so only the lease's end tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    pipeline_id: str
+    table: str
+    slices: Sequence[DueSlice]
+    holder: str
+    run_id: str
+    ttl: timedelta
+    holder_is_dead: HolderIsDead
+
+
+def claim_rows(connection: Connection, request: ClaimRequest, now: datetime) -> Claims:
+    keys = [due.key for due in request.slices]
+    rows = locked_rows(connection, request.pipeline_id, request.table, keys, skip_locked=True)
+    is_dead = cache(request.holder_is_dead)
+    verdicts = [_judge(request, due, rows.get(due.key), is_dead, now) for due in request.slices]
+    claimed = tuple(verdict for verdict in verdicts if isinstance(verdict, Claim))
+    update_rows(connection, [(claim, _values(claim, request.ttl, now)) for claim in claimed])
+    return Claims(
+        claimed=claimed,
+        busy=tuple(verdict for verdict in verdicts if isinstance(verdict, BusyChunk)),
+        overtaken=tuple(verdict for verdict in verdicts if isinstance(verdict, str)),
+    )
+
+
+def _judge(
+    request: ClaimRequest, due: DueSlice, row: Row[Any] | None, is_dead: HolderIsDead, now: datetime
+) -> Claim | BusyChunk | str:
+    """A claim, or who is in the way, or the key alone: what the chunk owes has changed since it was planned."""
+    if row is None:
+        return BusyChunk(due.key, None)
+    dead = None
+    if row.status == "running":
+        if row.leased_until > now and is_dead(row.holder_node) is not True:
+            return BusyChunk(due.key, row.holder_node)
+        dead = DeadAttempt(row.holder_node, row.attempts)
+    if row.attempts != due.attempts or row.status in ("retired", "superseded"):
+        return due.key
+    return Claim(request.pipeline_id, request.table, due, request.holder, request.run_id, row.attempts + 1, dead)
+
+
+def _values(claim: Claim, ttl: timedelta, now: datetime) -> Values:
+    return {
+        "status": "running",
+        "attempts": claim.attempt,
+        "holder_node": claim.holder,
+        "run_id": claim.run_id,
+        "started_at": now,
+        "leased_until": now + ttl,
+        "attempt_seen": claim.due.seen,
+        "error_kind": None,
+        "error_msg": None,
+    }

@@ -1,0 +1,101 @@
+"""`pipeline_run`: what ran, how it ended. Rows are added, and closed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from sqlalchemy import select, update
+
+from hakiri_dagster.audit.engine import Transactions
+from hakiri_dagster.audit.schema import PIPELINE_RUN
+from hakiri_dagster.audit.upserts import upsert
+from hakiri_dagster.errors import ErrorKind
+
+RunStatus = Literal["pending", "running", "success", "failed", "partial"]
+
+WHOLE_PIPELINE: Final = ""
+"""The `table_name` of a run that is not of one table."""
+
+_C: Final = PIPELINE_RUN.c
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    run_id: str
+    pipeline_id: str
+    table: str
+    started_at: datetime
+    ended_at: datetime | None
+    status: RunStatus
+    rows: int | None
+    bytes: int | None
+    error_kind: ErrorKind | None
+    error_message: str | None
+    trace_id: str | None
+
+
+class RunReader:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def recent(self, pipeline_id: str, table: str | None = None, limit: int = 20) -> tuple[RunRecord, ...]:
+        """The newest first."""
+        query = select(PIPELINE_RUN).where(_C.pipeline_id == pipeline_id)
+        if table is not None:
+            query = query.where(_C.table_name == table)
+        query = query.order_by(_C.started_at.desc()).limit(limit)
+        return self._transactions.read(lambda c: tuple(RunRecord(*row) for row in c.execute(query)))
+
+
+class RunStore(RunReader):
+    def start(self, run_id: str, pipeline_id: str, table: str = WHOLE_PIPELINE, *, trace_id: str | None = None) -> None:
+        """A run that is retried under its own id begins anew."""
+        self._transactions.write(
+            lambda c: upsert(
+                c,
+                PIPELINE_RUN,
+                [
+                    {
+                        "run_id": run_id,
+                        "pipeline_id": pipeline_id,
+                        "table_name": table,
+                        "started_at": self._transactions.now(c),
+                        "status": "running",
+                        "trace_id": trace_id,
+                        "ended_at": None,
+                        "error_kind": None,
+                        "error_msg": None,
+                    }
+                ],
+            )
+        )
+
+    def finish(
+        self,
+        run_id: str,
+        pipeline_id: str,
+        table: str = WHOLE_PIPELINE,
+        *,
+        status: Literal["success", "failed", "partial"],
+        rows: int,
+        bytes_: int,
+        error_kind: ErrorKind | None = None,
+        error_message: str | None = None,
+    ) -> None:
+        statement = update(PIPELINE_RUN).where(
+            _C.run_id == run_id, _C.pipeline_id == pipeline_id, _C.table_name == table
+        )
+        self._transactions.write(
+            lambda c: c.execute(
+                statement.values(
+                    ended_at=self._transactions.now(c),
+                    status=status,
+                    row_count=rows,
+                    bytes=bytes_,
+                    error_kind=error_kind,
+                    error_msg=error_message,
+                )
+            )
+        )

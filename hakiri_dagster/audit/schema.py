@@ -1,0 +1,148 @@
+"""The audit DB's tables. A change here needs a step in `migrations`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    TIMESTAMP,
+    BigInteger,
+    Column,
+    Dialect,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.types import TypeEngine
+
+POSTGRES_SCHEMA: Final = "hakiri"
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """timestamptz in PostgreSQL; in SQLite ISO text of one width, so that it sorts."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return TIMESTAMP(timezone=True) if dialect.name == "postgresql" else Text()
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+
+    def process_result_value(self, value: datetime | str | None, _dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment.astimezone(UTC)
+
+
+METADATA: Final = MetaData()
+
+AUDIT_VERSION: Final = Table("audit_version", METADATA, Column("version", Integer, nullable=False))
+
+PIPELINE_CURSOR: Final = Table(
+    "pipeline_cursor",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("cursor_json", Text, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "table_name"),
+)
+
+PIPELINE_RUN: Final = Table(
+    "pipeline_run",
+    METADATA,
+    Column("run_id", Text, nullable=False),
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False, default=""),
+    Column("started_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("status", Text, nullable=False),
+    Column("row_count", BigInteger),
+    Column("bytes", BigInteger),
+    Column("error_kind", Text),
+    Column("error_msg", Text),
+    Column("trace_id", Text),
+    PrimaryKeyConstraint("run_id", "pipeline_id", "table_name"),
+    Index("pipeline_run_recent", "pipeline_id", "table_name", "started_at"),
+)
+
+# `predicate` is the chunk's bounds as JSON; cursors are text because they may be wider than 64 bits.
+PIPELINE_CHUNKS: Final = Table(
+    "pipeline_chunks",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("chunk_id", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("predicate", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("started_at", UtcTime),
+    Column("completed_at", UtcTime),
+    Column("cursor_committed", Text),
+    Column("covered", Text, nullable=False),
+    Column("seen", Text),
+    Column("attempt_seen", Text),
+    Column("holder_node", Text),
+    Column("leased_until", UtcTime),
+    Column("run_id", Text),
+    Column("winning_attempt", Text),
+    Column("load_id", BigInteger),
+    Column("rows", BigInteger),
+    Column("bytes", BigInteger),
+    Column("carried_from", Text, nullable=False),
+    Column("supersedes", Text, nullable=False),
+    Column("error_kind", Text),
+    Column("error_msg", Text),
+    PrimaryKeyConstraint("pipeline_id", "table_name", "chunk_id"),
+)
+
+# The `taken_in_…` columns are the version that the chunk plan reflects; the others the one that was last looked at.
+SOURCE_FILES: Final = Table(
+    "source_files",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("content_hash", Text, nullable=False),
+    Column("lower_cursor", Text),
+    Column("upper_cursor", Text),
+    Column("null_cursors", BigInteger, nullable=False),
+    Column("rows", BigInteger),
+    Column("taken_in_hash", Text),
+    Column("taken_in_lower", Text),
+    Column("taken_in_upper", Text),
+    Column("taken_in_nulls", BigInteger),
+    PrimaryKeyConstraint("pipeline_id", "table_name", "path"),
+)
+
+TABLE_SCHEMA: Final = Table(
+    "table_schema",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("schema_json", Text, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "table_name"),
+)
+
+TABLE_STATE: Final = Table(
+    "table_state",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("planned_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "table_name"),
+)

@@ -1,0 +1,102 @@
+"""The seed's `pipeline.status` document, from the audit DB alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, TypedDict
+
+from sqlalchemy import Row, func, select
+
+from hakiri_dagster.audit.engine import Transactions
+from hakiri_dagster.audit.schema import PIPELINE_CHUNKS
+
+_C: Final = PIPELINE_CHUNKS.c
+_RECENT_CHUNKS: Final = 50
+_IN_PLAN: Final = ("pending", "running", "done", "failed")
+
+_ChunkRow = Row[*tuple[Any, ...]]
+
+Phase = Literal["planning", "backfilling", "streaming"]
+
+
+class ChunkNumbers(TypedDict):
+    done: int
+    running: int
+    pending: int
+    failed: int
+    total: int
+
+
+class Throughput(TypedDict):
+    rows_per_sec: int
+    bytes_per_sec: int
+
+
+class StatusDocument(TypedDict):
+    pipeline_id: str
+    phase: Phase
+    chunks: ChunkNumbers
+    throughput: Throughput
+    eta_seconds: int | None
+    started_at: str | None
+    rate_budget: str | None
+
+
+class StatusReader:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def __call__(self, pipeline_id: str, rate_budget: str | None = None) -> StatusDocument:
+        """Counts chunks of the newest plan of each table; an earlier plan's no longer say anything about progress."""
+        newest = (
+            select(_C.table_name, func.max(_C.generation).label("generation"))
+            .where(_C.pipeline_id == pipeline_id)
+            .group_by(_C.table_name)
+            .subquery()
+        )
+        query = (
+            select(_C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes, _C.winning_attempt)
+            .join(newest, (_C.table_name == newest.c.table_name) & (_C.generation == newest.c.generation))
+            .where(_C.pipeline_id == pipeline_id, _C.status.in_(_IN_PLAN))
+        )
+        return _document(pipeline_id, self._transactions.read(lambda c: c.execute(query).all()), rate_budget)
+
+
+def _document(pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | None) -> StatusDocument:
+    counts = {status: sum(row.status == status for row in rows) for status in _IN_PLAN}
+    first_loads = sum(row.status != "done" and row.winning_attempt is None for row in rows)
+    recent = sorted((row for row in rows if row.completed_at), key=lambda r: r.completed_at)[-_RECENT_CHUNKS:]
+    seconds = _span(recent).total_seconds()
+    left = counts["pending"] + counts["running"] + counts["failed"]
+    started: datetime | None = min((row.started_at for row in rows if row.started_at), default=None)
+    return StatusDocument(
+        pipeline_id=pipeline_id,
+        phase="planning" if not rows else "backfilling" if first_loads else "streaming",
+        chunks=ChunkNumbers(
+            done=counts["done"],
+            running=counts["running"],
+            pending=counts["pending"],
+            failed=counts["failed"],
+            total=len(rows),
+        ),
+        throughput=Throughput(
+            rows_per_sec=_rate(sum(row.rows or 0 for row in recent), seconds),
+            bytes_per_sec=_rate(sum(row.bytes or 0 for row in recent), seconds),
+        ),
+        eta_seconds=round(left * seconds / len(recent)) if recent else 0 if not left else None,
+        started_at=started.isoformat(timespec="seconds").replace("+00:00", "Z") if started else None,
+        rate_budget=rate_budget,
+    )
+
+
+def _span(recent: Sequence[_ChunkRow]) -> timedelta:
+    if not recent:
+        return timedelta()
+    begun = min((row.started_at for row in recent if row.started_at), default=recent[0].completed_at)
+    span: timedelta = recent[-1].completed_at - begun
+    return span
+
+
+def _rate(amount: int, seconds: float) -> int:
+    return round(amount / seconds) if seconds > 0 else 0

@@ -1,0 +1,84 @@
+"""What is remembered of a table as a whole: its inferred schema, and the plan its chunks were cut by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+from sqlalchemy import Connection, select
+
+from hakiri_dagster.audit.chunks import save_states
+from hakiri_dagster.audit.engine import Transactions
+from hakiri_dagster.audit.files import take_in
+from hakiri_dagster.audit.schema import TABLE_SCHEMA, TABLE_STATE
+from hakiri_dagster.audit.upserts import upsert
+from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.source_files import FileVersion
+from hakiri_dagster.planning.states import Due
+
+_SCHEMA: Final = TABLE_SCHEMA.c
+_STATE: Final = TABLE_STATE.c
+
+
+class TableReader:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def schema(self, pipeline_id: str, table: str) -> SourceSchema | None:
+        query = select(_SCHEMA.schema_json).where(_SCHEMA.pipeline_id == pipeline_id, _SCHEMA.table_name == table)
+        text = self._transactions.read(lambda c: c.execute(query).scalar_one_or_none())
+        return None if text is None else _schema_from_json(text)
+
+    def plan(self, pipeline_id: str, table: str) -> str | None:
+        """How the newest stored plan was cut (`1mo`, `full`, `files` …); another text begins a new generation."""
+        query = select(_STATE.plan).where(_STATE.pipeline_id == pipeline_id, _STATE.table_name == table)
+        found: str | None = self._transactions.read(lambda c: c.execute(query).scalar_one_or_none())
+        return found
+
+
+class TableStore(TableReader):
+    def put_schema(self, pipeline_id: str, table: str, schema: SourceSchema) -> None:
+        self._transactions.write(
+            lambda c: upsert(
+                c,
+                TABLE_SCHEMA,
+                [
+                    {
+                        "pipeline_id": pipeline_id,
+                        "table_name": table,
+                        "schema_json": json.dumps(asdict(schema)),
+                        "updated_at": self._transactions.now(c),
+                    }
+                ],
+            )
+        )
+
+    def sync(self, pipeline_id: str, table: str, due: Due, *, plan: str, files: Sequence[FileVersion] = ()) -> None:
+        """Stores a plan's states and the versions of files they follow from: both, or neither.
+
+        While an attempt holds a chunk the files are not taken in: what they touch in it is found again next time.
+        """
+
+        def work(connection: Connection) -> None:
+            save_states(connection, pipeline_id, table, due.states)
+            if not due.busy:
+                take_in(connection, pipeline_id, table, files)
+            planned = {
+                "pipeline_id": pipeline_id,
+                "table_name": table,
+                "plan": plan,
+                "planned_at": self._transactions.now(connection),
+            }
+            upsert(connection, TABLE_STATE, [planned])
+
+        self._transactions.write(work)
+
+
+def _schema_from_json(text: str) -> SourceSchema:
+    document = json.loads(text)
+    return SourceSchema(
+        columns=tuple(Column(**column) for column in document["columns"]),
+        primary_key=tuple(document["primary_key"]),
+    )
