@@ -99,7 +99,20 @@ def _count(number: int, noun: str) -> str:
 
 
 def _print_json(document: Any) -> None:
-    print(redact(json.dumps(document, indent=2, ensure_ascii=False)))
+    print(json.dumps(_redacted(document), indent=2, ensure_ascii=False))
+
+
+def _redacted(value: Any) -> Any:
+    """Text by text: masking the finished document could cut through its quotes."""
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {key: _redacted(inner) for key, inner in value.items()}
+        case list():
+            return [_redacted(inner) for inner in value]
+        case _:
+            return value
 
 
 def _summary(pipeline: Pipeline) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Model(BaseModel):
 
 
 def wrong(message: str, hint: str | None = None) -> PydanticCustomError:
+    """Settings of sources and destinations may hold secrets from the environment: do not quote their values."""
     return PydanticCustomError(WRONG_VALUE, "{message}", {"message": message, "hint": hint})
 
 
@@ -69,7 +70,7 @@ def _identifier(value: Any) -> Any:
     if not value.strip():
         raise wrong("the name is empty")
     if not value.isprintable():
-        raise wrong(f"{quoted(value)} holds a control character")
+        raise wrong("the name holds a control character")
     if (size := len(value.encode())) > MAX_IDENTIFIER_BYTES:
         raise wrong(
             f"the name is {size} bytes long, and PostgreSQL cuts names at {MAX_IDENTIFIER_BYTES}",
@@ -87,7 +88,7 @@ def _target_schema(value: Any) -> Any:
     if value == "hakiri":
         raise wrong("the schema `hakiri` holds our own tables", "choose another schema, like `raw`")
     if value.startswith("pg_") or value == "information_schema":
-        raise wrong(f"{quoted(value)} is a schema of PostgreSQL's own", "choose another schema, like `raw`")
+        raise wrong("it is a schema of PostgreSQL's own", "choose another schema, like `raw`")
     return _identifier(value)
 
 

@@ -1,0 +1,108 @@
+"""The samples of the seeds and the design parse; what is not built in them is refused by its name."""
+
+from __future__ import annotations
+
+from hakiri_dagster.errors import Problem
+from tests.unit.manifest.conftest import Load, Read
+from tests.unit.manifest.samples import (
+    DESIGN_ENV,
+    DESIGN_PROJECT,
+    DESIGN_QUALITY,
+    SEED_BACKFILL,
+    SEED_JSON,
+    SEED_PROJECT,
+    SEED_QUALITY,
+)
+
+REFUSED = "not yet built"
+
+
+def others(problems: tuple[Problem, ...]) -> list[Problem]:
+    return [problem for problem in problems if REFUSED not in problem.message]
+
+
+def test_the_seed_project_is_refused_for_its_connectors_its_sync_and_an_unset_secret_only(read: Read) -> None:
+    problems = read(SEED_PROJECT).problems
+    assert [(p.line, p.message) for p in problems] == [
+        (9, "`[sync]` is not yet built"),
+        (17, "source: the connector `github` is not yet built"),
+        (24, "source: the connector `shopify` is not yet built"),
+        (25, "the secret `SHOPIFY_TOKEN` is not set"),
+    ]
+
+
+def test_the_context_path_of_the_seed_is_taken_with_a_warning(read: Read) -> None:
+    (warning,) = read(SEED_PROJECT).warnings
+    assert (warning.line, warning.column) == (6, 1)
+    assert "no effect" in warning.message
+
+
+def test_the_seed_json_pipeline_and_the_seed_backfill_are_refused_for_their_connector_only(read: Read) -> None:
+    problems = read(SEED_BACKFILL, {"github-issues.json": SEED_JSON}).problems
+    assert len(problems) == 2
+    assert others(problems) == []
+
+
+def test_every_quality_and_hook_key_of_the_seed_is_refused_by_name_at_its_own_place(read: Read) -> None:
+    reading = read(None, {"orders.json": SEED_QUALITY})
+    assert others(reading.problems) == []
+    lines = SEED_QUALITY.split("\n")
+    told = {lines[p.line - 1][p.column - 1 :].split('"')[1]: p.message for p in reading.problems}
+    assert told == {
+        "datasetLevel": "dataset validators (`dataset_level`) are not yet built",
+        "rowLevel": "row rules (`row_level`) are not yet built",
+        "preHook": "hooks (`pre_hook`) are not yet built",
+        "postHook": "hooks (`post_hook`) are not yet built",
+        "incremental_watermark": "load mode `incremental_watermark` is not yet built",
+        "expectedRowCountDelta": "`expected_row_count_delta` is not yet built",
+        "onMissAction": "`on_miss_action` is not yet built",
+        "backupBeforeLoad": "`backup_before_load` is not yet built",
+    }
+
+
+def test_the_design_project_loads(load: Load) -> None:
+    project = load(DESIGN_PROJECT, env=DESIGN_ENV)
+    assert [(table.label, table.mode) for table in project.tables] == [
+        ("shop-orders/customers", "append"),
+        ("shop-orders/orders", "upsert"),
+    ]
+
+
+def test_the_design_quality_sections_are_refused_by_name(read: Read) -> None:
+    problems = read(DESIGN_PROJECT + DESIGN_QUALITY, env=DESIGN_ENV).problems
+    assert [problem.message for problem in problems] == [
+        "dataset validators (`dataset_level`) are not yet built",
+        "row rules (`row_level`) are not yet built",
+    ]
+
+
+def test_what_is_not_built_is_refused_on_a_table_too(read: Read) -> None:
+    text = """\
+id = "shop"
+source = { connector = "files", config = { path = "data" } }
+destination = { connector = "bigquery", config = { dataset = "raw" } }
+[[tables]]
+name = "a"
+transforms = [{ rename = { a = "b" } }]
+loadMode = "scd2"
+[[tables]]
+name = "b"
+load = { mode = "blue_green", preHook = { type = "sql", statement = "ANALYZE" } }
+"""
+    problems = read(None, {"shop.toml": text}).problems
+    assert others(problems) == []
+    assert [(p.line, p.column) for p in problems] == [(3, 29), (6, 1), (7, 12), (10, 17), (10, 31)]
+
+
+def test_asking_for_nothing_is_not_refused(load: Load) -> None:
+    text = """\
+{"id": "shop", "source": {"connector": "files", "config": {"path": "data"}}, "tables": ["a"],
+ "transforms": [], "rowLevel": [], "datasetLevel": {}, "backupBeforeLoad": false, "preHook": null}
+"""
+    assert load(None, {"shop.json": text}).tables[0].load.backup_before_load is False
+
+
+def test_a_misspelt_connector_is_told_which_one_was_meant(read: Read) -> None:
+    text = 'id = "a"\nsource = { connector = "postgress" }\ntables = ["x"]\n'
+    (problem,) = read(None, {"a.toml": text}).problems
+    assert problem.hint == "did you mean `postgres`?"
