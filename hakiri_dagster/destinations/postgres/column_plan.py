@@ -13,7 +13,7 @@ import pyarrow.types as at
 
 from hakiri_dagster.destinations.contract import Refusal
 from hakiri_dagster.destinations.postgres.casting import Convert, convert_each, null_where
-from hakiri_dagster.destinations.postgres.conversion import Kind, is_list, is_text, kind_of
+from hakiri_dagster.destinations.postgres.conversion import INTEGER_AS_DECIMAL, Kind, is_list, is_text, kind_of
 from hakiri_dagster.destinations.postgres.judgement import refusals
 from hakiri_dagster.destinations.postgres.text_form import json_of, text_of
 from hakiri_dagster.destinations.postgres.types import PgType
@@ -54,10 +54,10 @@ class ColumnPlan:
         return "the enum" if self.target.name == "enum" else str(self.target)
 
     def _converted(self, array: pa.Array) -> tuple[pa.Array, pa.BooleanArray | None]:
-        if array.type == self.wire and not (at.is_binary(self.wire) and kind_of(self.target) == "uuid"):
-            return array, None
         if is_list(array.type) and is_list(self.wire):
             return self._converted_list(array)
+        if array.type == self.wire:
+            return array, None
         convert = _conversion(kind_of(self.target), array.type, self.wire, listed=bool(self.target.dimensions))
         return convert_each(array, self.wire, convert)
 
@@ -92,6 +92,8 @@ def _conversion(kind: Kind, source: pa.DataType, wire: pa.DataType, *, listed: b
     if listed:
         return text_of if not is_text(source) else lambda array: array.cast(pa.string())
     match kind:
+        case "numeric" if at.is_integer(source):
+            return lambda array: array.cast(INTEGER_AS_DECIMAL).cast(wire)
         case "uuid" if is_text(source):
             return _uuids
         case "json" if not is_text(source):

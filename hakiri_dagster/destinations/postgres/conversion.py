@@ -32,6 +32,7 @@ KINDS: Mapping[str, Kind] = {
 _INTEGERS: Mapping[str, pa.DataType] = {"smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
 
 _ARROW_DIGITS = 38
+INTEGER_AS_DECIMAL = pa.decimal128(20, 0)
 
 # pgpq writes the element type's oid with an array, and PostgreSQL compares it: no varchar[], no timestamptz[]
 _BINARY_ELEMENTS = frozenset(
@@ -96,15 +97,14 @@ def wire_for(source: pa.DataType, target: PgType) -> Wire | None:
 
 
 def _numeric_wire(source: pa.DataType, target: PgType) -> Wire | None:
-    if at.is_decimal128(source):
+    if at.is_decimal128(source) or at.is_integer(source):
+        exact = INTEGER_AS_DECIMAL if at.is_integer(source) else source
         if not target.args:
-            return Wire(source)
+            return Wire(exact)
         precision, scale = precision_and_scale(target)
         if precision <= _ARROW_DIGITS:
             return Wire(pa.decimal128(precision, scale))
-        return Wire(pa.decimal128(_ARROW_DIGITS, min(scale, source.scale)))
-    if at.is_integer(source):
-        return Wire(pa.decimal128(20, 0))
+        return Wire(pa.decimal128(_ARROW_DIGITS, min(scale, exact.scale)))
     if is_number(source) or is_text(source):
         return Wire(pa.string(), binary=False)
     return None

@@ -84,7 +84,11 @@ def _numbers(array: pa.Array, target: PgType) -> pa.BooleanArray | None:
     precision, scale = precision_and_scale(target)
     whole = min(max(precision - scale, 0), 1000)
     fraction = rf"(\.\d{{0,{min(scale, 1000)}}}0*)?" if scale > 0 else r"(\.0*)?"
-    easy = pc.match_substring_regex(array, rf"^[+-]?0*\d{{1,{whole}}}{fraction}$") if whole else pc.is_null(array)
+    easy = (
+        pc.match_substring_regex(array, rf"^[+-]?0*\d{{1,{whole}}}{fraction}$")
+        if whole and scale >= 0
+        else pc.is_null(array)
+    )
     return judge(array, easy, lambda text: _fits(text, precision, scale))
 
 
