@@ -6,7 +6,6 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -23,17 +22,29 @@ Connection = psycopg.Connection[TupleRow]
 APPLICATION_NAME_PREFIX = "hakiri"
 _NAME_BYTES = 63
 _IDLE_CONNECTIONS = 4
-_SETTINGS: dict[str, Any] = {
-    "connect_timeout": 15,
-    "keepalives": 1,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "client_encoding": "UTF8",
-    "options": "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex"
-    " -c extra_float_digits=1 -c lock_timeout=60s -c idle_in_transaction_session_timeout=0"
-    " -c statement_timeout=0",
+_DEFAULTS = {
+    "connect_timeout": "15",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
 }
+_OPTIONS = (
+    "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex -c extra_float_digits=1"
+    " -c lock_timeout=60s -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+)
+
+
+def connection_settings(conninfo: str) -> dict[str, str]:
+    """What the url says wins over our defaults, except for what the way rows are written depends on."""
+    said = {key: str(value) for key, value in conninfo_to_dict(conninfo).items() if value is not None}
+    options = f"{_OPTIONS} {said.get('options', '')}".rstrip()
+    return {
+        **_DEFAULTS,
+        **said,
+        "options": options,
+        "client_encoding": "UTF8",
+        "application_name": APPLICATION_NAME_PREFIX,
+    }
 
 
 def chunk_mark(pipeline_id: str, table_name: str, chunk_key: str) -> str:
@@ -84,9 +95,7 @@ class Connections:
     def open(self) -> Connection:
         with translate_errors(self.where):
             # plans of prepared statements would break when another process alters the target
-            return psycopg.connect(
-                self._conninfo, prepare_threshold=None, application_name=APPLICATION_NAME_PREFIX, **_SETTINGS
-            )
+            return psycopg.connect(prepare_threshold=None, **connection_settings(self._conninfo))
 
     def take(self) -> Connection:
         with self._lock:

@@ -1,0 +1,221 @@
+"""A destination that does not do what it should: what is told, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg import errors as states
+from psycopg.conninfo import conninfo_to_dict
+
+from hakiri_dagster.destinations.postgres.destination import open_destination
+from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translated
+from hakiri_dagster.engine.embedded_postgres import Server, hold
+from hakiri_dagster.errors import DestinationError, DestinationUnavailable
+from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.scenario import Shop, make_table, order
+
+
+def url_with(database_url: str, **changes: str) -> str:
+    parts = {key: str(value) for key, value in conninfo_to_dict(database_url).items()} | changes
+    password = quote(parts["password"], safe="")
+    return f"postgresql://{parts['user']}:{password}@{parts['host']}:{parts['port']}/{parts['dbname']}"
+
+
+def refused_by(url: str) -> DestinationError:
+    destination = open_destination({"url": url}, label="warehouse")
+    with pytest.raises(DestinationError) as raised:
+        destination.describe(make_table("append"))
+    return raised.value
+
+
+def test_a_wrong_password_is_told_without_it(database_url: str) -> None:
+    error = refused_by(url_with(database_url, password="hunter2"))
+    assert not isinstance(error, DestinationUnavailable)
+    assert "password authentication failed" in str(error)
+    assert "check the user and password" in str(error)
+    assert "hunter2" not in str(error) + repr(error) + repr(error.__cause__)
+
+
+def test_an_unknown_database_is_told(database_url: str) -> None:
+    error = refused_by(url_with(database_url, dbname="nowhere"))
+    assert not isinstance(error, DestinationUnavailable)
+    assert 'database "nowhere" does not exist' in str(error)
+    assert "create the database" in str(error)
+
+
+def test_a_destination_that_is_down_may_come_back(database_url: str) -> None:
+    error = refused_by(url_with(database_url, port="1"))
+    assert isinstance(error, DestinationUnavailable)
+    assert "is the destination running" in str(error)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:hunter2@h:port:port/x", "nonsense hunter2", "postgresql://u:hun%ZZter2@h/x"]
+)
+def test_a_url_that_cannot_be_read_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(DestinationError) as raised:
+        open_destination({"url": url}, label="warehouse").describe(make_table("append"))
+    assert "hunter2" not in str(raised.value)
+    assert "hun%ZZter2" not in str(raised.value)
+
+
+def test_a_read_only_database_is_told(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    shop.ensure()
+    name = conninfo_to_dict(shop.url)["dbname"]
+    shop.query(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    read_only = make_shop(target_name="another")
+    with pytest.raises(DestinationError, match="read-only") as raised:
+        read_only.ensure()
+    assert raised.value.hint is not None
+    assert "primary" in raised.value.hint
+
+
+def test_a_target_that_is_dropped_during_the_load_is_told(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    load = shop.load()
+    candidate = shop.candidate(load, [order(1)])
+    shop.query("DROP TABLE raw.orders")
+    with pytest.raises(DestinationError, match="dropped") as raised:
+        shop.destination.prepare(load, candidate)
+    assert not isinstance(raised.value, DestinationUnavailable)
+
+
+def test_a_not_null_column_added_during_the_load_is_told_with_the_row(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    load = shop.load()
+    candidate = shop.candidate(load, [order(1)])
+    shop.query("ALTER TABLE raw.orders ADD COLUMN must text NOT NULL")
+    with pytest.raises(DestinationError) as raised:
+        shop.destination.prepare(load, candidate)
+    text = str(raised.value)
+    assert 'null value in column "must"' in text
+    assert "Failing row contains (1, ann" in text
+    assert "give the target's column a default" in text
+    assert shop.ids() == []
+
+
+@pytest.mark.parametrize(
+    ("constraint", "words"),
+    [
+        ("ADD CONSTRAINT positive CHECK (amount > 100)", ["positive", "Failing row contains", "relax the constraint"]),
+        ("ADD CONSTRAINT one_only UNIQUE (customer)", ["one_only", "Key (customer)=(ann) already exists", "upsert"]),
+    ],
+)
+def test_a_violated_constraint_is_named_with_the_row(make_shop: MakeShop, constraint: str, words: list[str]) -> None:
+    shop = make_shop()
+    shop.ensure()
+    shop.query(f"ALTER TABLE raw.orders {constraint}")
+    with pytest.raises(DestinationError) as raised:
+        shop.publish([order(1), order(2)])
+    assert all(word in str(raised.value) for word in [*words, "shop/orders (raw.orders)"])
+    assert not isinstance(raised.value, DestinationUnavailable)
+    assert shop.ids() == []
+
+
+def test_a_value_that_only_the_server_can_judge_is_told_with_its_line(make_shop: MakeShop) -> None:
+    schema = replace(make_shop().schema)
+    columns = tuple(replace(c, native_type="interval") if c.name == "customer" else c for c in schema.columns)
+    shop = make_shop(schema=replace(schema, columns=columns))
+    with pytest.raises(DestinationError, match=r"invalid input syntax for type interval.*line 2, column customer"):
+        shop.publish([order(1, "1 day"), order(2, "soon")])
+
+
+def test_a_missing_privilege_is_told(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    shop.ensure()
+    shop.query("DROP ROLE IF EXISTS hakiri_guest")
+    shop.query("CREATE ROLE hakiri_guest LOGIN PASSWORD 'guest'")
+    try:
+        guest = Shop(
+            url_with(shop.url, user="hakiri_guest", password="guest"), make_table("append", target_schema="new")
+        )
+        with pytest.raises(DestinationError, match="permission denied") as raised:
+            guest.ensure()
+        assert raised.value.hint is not None
+        assert "privilege" in raised.value.hint
+        guest.close()
+    finally:
+        shop.query("DROP ROLE hakiri_guest")
+
+
+def test_a_lock_that_is_held_too_long_may_pass(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.publish([order(1)])
+    hurried = Shop(f"{shop.url}?options=-c%20lock_timeout%3D50ms", shop.table)
+    with psycopg.connect(shop.url) as reader:
+        reader.execute("SELECT * FROM raw.orders")
+        with pytest.raises(DestinationUnavailable, match="lock timeout"):
+            hurried.publish([order(2)])
+    hurried.publish([order(2)])
+    hurried.close()
+    assert shop.ids() == [2]
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (states.DeadlockDetected, True),
+        (states.SerializationFailure, True),
+        (states.LockNotAvailable, True),
+        (states.TooManyConnections, True),
+        (states.CannotConnectNow, True),
+        (states.AdminShutdown, True),
+        (states.CrashShutdown, True),
+        (states.ConnectionFailure, True),
+        (states.DiskFull, False),
+        (states.UndefinedTable, False),
+        (states.InsufficientPrivilege, False),
+        (states.ReadOnlySqlTransaction, False),
+        (states.NotNullViolation, False),
+        (states.DatabaseDropped, False),
+    ],
+)
+def test_errors_that_may_pass_are_told_apart(error: type[psycopg.Error], transient: bool) -> None:
+    assert is_transient(error("it failed")) is transient
+    assert isinstance(translated(error("it failed"), "here"), DestinationUnavailable) is transient
+
+
+def test_a_full_disk_has_a_hint() -> None:
+    assert "disk is full" in str(translated(states.DiskFull("could not extend file"), "here"))
+
+
+@pytest.fixture
+def own_server(open_folder: Path) -> Iterator[Server]:
+    """A server that a test may kill."""
+    with hold(open_folder / "mortal", durable=True) as server:
+        server.ensure_database("shop")
+        yield server
+
+
+def test_a_server_killed_in_the_middle_of_a_load_leaves_the_target_as_it_was(own_server: Server) -> None:
+    shop = Shop(own_server.url("shop"), make_table("append"))
+    shop.publish([order(1)])
+    load = shop.load()
+    candidate = shop.candidate(load, [order(1), order(2), order(3)], blocks=3)
+
+    def kill(index: int) -> None:
+        if index == 2:
+            os.kill(_postmaster(own_server), signal.SIGKILL)
+            own_server.ensure_running()
+
+    candidate.before_block = kill
+    with pytest.raises(DestinationUnavailable):
+        shop.destination.prepare(load, candidate)
+    shop = Shop(own_server.url("shop"), make_table("append"))
+    assert shop.ids() == [1]
+    shop.publish([order(1), order(2), order(3)])
+    assert shop.ids() == [1, 2, 3]
+    shop.close()
+
+
+def _postmaster(server: Server) -> int:
+    (pid_file,) = server.home.directory.rglob("postmaster.pid")
+    return int(pid_file.read_text().splitlines()[0])

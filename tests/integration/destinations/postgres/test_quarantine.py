@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from hakiri_dagster.destinations.contract import BadRow, Load
+from hakiri_dagster.manifest.spec import QuarantineSpec, ValidateSpec
+from hakiri_dagster.planning.chunks import Chunk, CursorRange, Interval, Slice
+from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.scenario import Shop, file_slice, order, window
+
+
+@pytest.fixture
+def shop(make_shop: MakeShop) -> Shop:
+    return make_shop(validation=ValidateSpec(quarantine=QuarantineSpec(table="dlq.bad orders")))
+
+
+def bad(*ids: int) -> Iterator[BadRow]:
+    for id_ in ids:
+        yield BadRow("malformed", "message\0", json.dumps({"id": id_, "t": "a\tb\\N\n"}), "a.csv")
+
+
+def kept(shop: Shop) -> list[int]:
+    return [row[0] for row in shop.query("""SELECT ("row"->>'id')::int AS id FROM dlq."bad orders" ORDER BY 1""")]
+
+
+def publish(shop: Shop, load: Load) -> None:
+    candidate = shop.candidate(load, [order(1)])
+    shop.destination.prepare(load, candidate).publish(None, 0)
+
+
+def test_a_row_is_kept_with_all_that_is_known_about_it(shop: Shop) -> None:
+    load = shop.load(window(0, 10))
+    assert shop.destination.quarantine(load, bad(7)) == 1
+    columns = '"pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt'
+    assert shop.query(f'SELECT {columns} FROM dlq."bad orders"') == [
+        (
+            "shop", "run-1", "orders", "malformed", {"id": 7, "t": "a\tb\\N\n"}, "message\\u0000", "a.csv", "0..10",
+            load.fence.load_id, 1,
+        )
+    ]  # fmt: skip
+    assert shop.query("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%pipeline_idx'") == [
+        ("bad orders_pipeline_idx",)
+    ]
+
+
+def test_the_table_is_made_when_the_first_row_comes(shop: Shop) -> None:
+    assert shop.destination.quarantine(shop.load(window(0, 10)), bad()) == 0
+    assert shop.query("""SELECT to_regclass('dlq."bad orders"')""") == [(None,)]
+
+
+def test_a_second_try_replaces_what_the_first_kept(shop: Shop) -> None:
+    shop.destination.quarantine(shop.load(window(0, 10)), bad(1, 2))
+    shop.destination.quarantine(shop.load(window(10, 20)), bad(9))
+    shop.destination.quarantine(shop.load(window(0, 10)), bad(2, 3))
+    assert kept(shop) == [2, 3, 9]
+    shop.destination.quarantine(shop.load(window(0, 10)), bad())
+    assert kept(shop) == [9]
+
+
+def test_rows_of_an_open_chunks_earlier_slices_stay(shop: Shop) -> None:
+    chunk = Chunk("2024", CursorRange(Interval(0, 100)))
+    first = shop.load(Slice(chunk, CursorRange(Interval(0, 100))))
+    shop.destination.quarantine(first, bad(1))
+    publish(shop, first)
+    second = shop.load(Slice(chunk, CursorRange(Interval(50, 100))))
+    shop.destination.quarantine(second, bad(2))
+    publish(shop, second)
+    assert kept(shop) == [1, 2]
+    shop.destination.quarantine(shop.load(Slice(chunk, CursorRange(Interval(0, 100)))), bad(3))
+    assert kept(shop) == [3]
+
+
+def test_a_rewritten_files_rows_give_way(shop: Shop) -> None:
+    first = shop.load(file_slice("a.csv", "aa" * 16))
+    shop.destination.quarantine(first, bad(1))
+    publish(shop, first)
+    shop.destination.quarantine(shop.load(file_slice("a.csv", "bb" * 16)), bad(2))
+    assert kept(shop) == [2]
+
+
+def test_a_table_in_the_seeds_own_shape_gets_what_it_lacks(shop: Shop) -> None:
+    shop.query(
+        'CREATE SCHEMA dlq; CREATE TABLE dlq."bad orders" (id bigserial PRIMARY KEY, "pipelineId" text NOT NULL,'
+        ' "runId" text NOT NULL, "nodeId" text NOT NULL, "ruleId" text NOT NULL, "row" jsonb NOT NULL,'
+        ' "createdAt" timestamptz NOT NULL DEFAULT now())'
+    )
+    shop.destination.quarantine(shop.load(window(0, 10)), bad(1))
+    assert kept(shop) == [1]
+
+
+def test_rows_outlive_a_load_that_is_undone(shop: Shop) -> None:
+    load = shop.load(window(0, 10))
+    prepared = shop.destination.prepare(load, shop.candidate(load, [order(1)]))
+    shop.destination.quarantine(load, bad(5))
+    prepared.undo()
+    assert kept(shop) == [5]
+    assert shop.ids() == []
+
+
+def test_a_table_without_a_name_of_its_own_lies_in_our_schema(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    shop.destination.quarantine(shop.load(window(0, 10)), bad(1))
+    assert shop.query("SELECT count(*) FROM hakiri.quarantine_shop_orders") == [(1,)]
