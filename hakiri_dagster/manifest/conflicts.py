@@ -54,7 +54,7 @@ def tables_in_conflict(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[P
         for index, table in enumerate(pipeline.tables):
             target = _target(table)
             earlier = targets.setdefault(target, table)
-            if earlier is not table:
+            if earlier.label != table.label:
                 yield declared.entry.problem(
                     ("tables", index),
                     f"{table.label} and {earlier.label} ({earlier.origin.file}:{earlier.origin.line}) both load into"

@@ -116,6 +116,18 @@ def _pipeline_id(value: Any) -> Any:
 PipelineId = Annotated[str, Field(pattern=PIPELINE_ID, max_length=MAX_IDENTIFIER_BYTES), BeforeValidator(_pipeline_id)]
 
 
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+def _variable(value: Any) -> Any:
+    if isinstance(value, str) and re.fullmatch(VARIABLE.strip("^$"), value) is None:
+        raise wrong(f"{quoted(value)} is not the name of an environment variable", "use letters, digits and `_`")
+    return value
+
+
+VariableName = Annotated[str, Field(pattern=VARIABLE), BeforeValidator(_variable)]
+
+
 def _qualified_name(value: Any) -> Any:
     if not isinstance(value, str):
         return value

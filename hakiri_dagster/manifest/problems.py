@@ -32,8 +32,13 @@ _EXPECTED = {
 
 def problems_of(error: ValidationError, entry: Entry, filled: Filled, root: ModelType) -> Iterator[Problem]:
     for details in error.errors(include_url=False, include_input=False):
-        if not filled.unsettled(entry.written(details["loc"])):
+        if not filled.unsettled(entry.written(details["loc"])) and not _is_aftermath(details, entry):
             yield _problem(details, entry, root)
+
+
+def _is_aftermath(details: ErrorDetails, entry: Entry) -> bool:
+    """pydantic calls a list too short when its elements are wrong."""
+    return details["type"] == "too_short" and bool(entry.value(entry.written(details["loc"])))
 
 
 def _problem(details: ErrorDetails, entry: Entry, root: ModelType) -> Problem:

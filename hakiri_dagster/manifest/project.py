@@ -17,7 +17,7 @@ from hakiri_dagster.manifest.not_yet import pipeline_not_yet, project_not_yet
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.problems import problems_of
-from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill
+from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill, is_variable
 from hakiri_dagster.manifest.resolve import Declared, pipeline_warnings, resolve_pipeline
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
@@ -115,7 +115,7 @@ class _Reader:
     def _unset_secrets(self, entry: Entry) -> Iterator[Problem]:
         names = entry.value(("secrets",))
         for index, name in enumerate(names if isinstance(names, list) else ()):
-            if not isinstance(name, str):
+            if not isinstance(name, str) or not is_variable(name):
                 continue
             if self.env.get(name):
                 secrets.register([self.env[name]])

@@ -17,6 +17,10 @@ PIPELINE_SCOPES: tuple[Scope, ...] = (("source", "config"), ("destination", "con
 PROJECT_SCOPES: tuple[Scope, ...] = (("audit", "url"), ("context", "path"), ("destinations", "*", "config"))
 
 
+def is_variable(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """A reference that cannot be filled. `name` is as written."""
@@ -26,7 +30,7 @@ class Gap:
 
     @property
     def well_formed(self) -> bool:
-        return _NAME.fullmatch(self.name) is not None
+        return is_variable(self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from hakiri_dagster.manifest.field_types import (
     Tags,
     Text,
     TimeZone,
+    VariableName,
     Whole,
     Window,
     wrong,
@@ -422,7 +423,7 @@ class PipelineSpec(Model):
     incremental: CursorColumn | None = Field(
         default=None, description="The cursor column: which rows are new, and how history is cut."
     )
-    secrets: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = Field(
+    secrets: tuple[VariableName, ...] = Field(
         default=(), description="Environment variables that must be set; their values are never shown."
     )
     load: LoadSpec = Field(default_factory=LoadSpec, description="How rows are published.")

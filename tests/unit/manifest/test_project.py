@@ -6,12 +6,12 @@ import pickle
 from pathlib import Path
 
 import pytest
-from tests.unit.manifest.conftest import Load, Read, WriteProject
-from tests.unit.manifest.samples import DESIGN_ENV, DESIGN_PROJECT, files_pipeline, postgres_pipeline
 
 from hakiri_dagster.errors import ManifestError
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.security.secrets import redact
+from tests.unit.manifest.conftest import Load, Read, WriteProject
+from tests.unit.manifest.samples import DESIGN_ENV, DESIGN_PROJECT, files_pipeline, postgres_pipeline
 
 
 def test_inline_toml_and_json_pipelines_are_one_project(load: Load) -> None:
