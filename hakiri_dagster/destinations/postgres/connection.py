@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from hakiri_dagster.destinations.contract import Load
@@ -34,17 +34,12 @@ _OPTIONS = (
 )
 
 
-def connection_settings(conninfo: str) -> dict[str, str]:
+def connection_settings(conninfo: str) -> str:
     """What the url says wins over our defaults, except for what the way rows are written depends on."""
     said = {key: str(value) for key, value in conninfo_to_dict(conninfo).items() if value is not None}
     options = f"{_OPTIONS} {said.get('options', '')}".rstrip()
-    return {
-        **_DEFAULTS,
-        **said,
-        "options": options,
-        "client_encoding": "UTF8",
-        "application_name": APPLICATION_NAME_PREFIX,
-    }
+    fixed = {"options": options, "client_encoding": "UTF8", "application_name": APPLICATION_NAME_PREFIX}
+    return make_conninfo("", **{**_DEFAULTS, **said, **fixed})
 
 
 def chunk_mark(pipeline_id: str, table_name: str, chunk_key: str) -> str:
@@ -95,7 +90,7 @@ class Connections:
     def open(self) -> Connection:
         with translate_errors(self.where):
             # plans of prepared statements would break when another process alters the target
-            return psycopg.connect(prepare_threshold=None, **connection_settings(self._conninfo))
+            return psycopg.connect(connection_settings(self._conninfo), prepare_threshold=None)
 
     def take(self) -> Connection:
         with self._lock:

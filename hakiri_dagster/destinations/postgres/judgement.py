@@ -25,6 +25,7 @@ from hakiri_dagster.destinations.postgres.types import PgType
 _FIRST_DAY, _LAST_DAY = -2440588, 2145042905
 _FIRST_MICROSECOND = -210866803200000000
 _NAME_BYTES = 63
+_LOWEST_EXPONENT, _HIGHEST_EXPONENT = -16383, 131071
 _UNICODE_ESCAPE = re.compile(r"\\u(0000|[dD][89a-fA-F])")
 
 
@@ -93,15 +94,24 @@ def _numbers(array: pa.Array, target: PgType) -> pa.BooleanArray | None:
 
 
 def _decimal(text: str) -> Decimal | None:
+    """Python reads more spellings than PostgreSQL does."""
+    plain = text.strip(" ")
+    if not plain.isascii() or "_" in plain:
+        return None
     try:
-        return Decimal(text.strip()) if "_" not in text else None
+        number = Decimal(plain)
     except InvalidOperation:
         return None
+    if number.is_nan():
+        return number if plain.lower() == "nan" else None
+    if number.is_finite() and not _LOWEST_EXPONENT <= number.adjusted() <= _HIGHEST_EXPONENT:
+        return None
+    return number
 
 
 def _fits(text: str, precision: int, scale: int) -> bool:
     number = _decimal(text)
-    if number is None or number.is_infinite() or number.is_snan():
+    if number is None or number.is_infinite():
         return False
     if number.is_nan() or number == 0:
         return True
@@ -147,6 +157,9 @@ def _addresses(array: pa.Array, target: PgType) -> pa.BooleanArray | None:
 
 
 def _is_address(text: str, *, network: bool) -> bool:
+    _, slash, bits = text.partition("/")
+    if "%" in text or (slash and not bits.isdigit()):
+        return False
     try:
         if network:
             ipaddress.ip_network(text)
@@ -154,4 +167,4 @@ def _is_address(text: str, *, network: bool) -> bool:
             ipaddress.ip_interface(text)
     except ValueError:
         return False
-    return "%" not in text
+    return True

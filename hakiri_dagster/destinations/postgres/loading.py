@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -125,6 +125,10 @@ def _answered(connections: Connections, load: Load) -> Iterator[None]:
         with translate_errors(_where(load)):
             yield
     except DestinationUnavailable:
-        with reconnected(connections) as connection:
-            ledger.check_fence(connection, load, lock=False)
+        _raise_if_overtaken(connections, load)
         raise
+
+
+def _raise_if_overtaken(connections: Connections, load: Load) -> None:
+    with suppress(DestinationUnavailable), reconnected(connections, patience=0) as connection:
+        ledger.check_fence(connection, load, lock=False)

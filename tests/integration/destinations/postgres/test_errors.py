@@ -216,6 +216,34 @@ def test_a_server_killed_in_the_middle_of_a_load_leaves_the_target_as_it_was(own
     shop.close()
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_server_killed_at_the_commit_published_what_its_ledger_says(own_server: Server, committed: bool) -> None:
+    shop = Shop(own_server.url("shop"), make_table("truncate", target_name="orders"))
+    shop.publish([order(1)])
+    prepared = shop.prepare([order(1), order(2)])
+    original = psycopg.Connection.commit
+
+    def commit(connection: psycopg.Connection[object]) -> None:
+        if committed:
+            original(connection)
+        os.kill(_postmaster(own_server), signal.SIGKILL)
+        os.kill(connection.info.backend_pid, signal.SIGKILL)
+        own_server.ensure_running()
+        patch.undo()
+        original(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.Connection, "commit", commit)
+        if committed:
+            entry = prepared.publish(None, 0)
+            assert shop.destination.ledger(shop.table) == (entry,)
+        else:
+            with pytest.raises(DestinationUnavailable, match="nothing was published"):
+                prepared.publish(None, 0)
+    assert shop.ids() == ([1, 2] if committed else [1])
+    shop.close()
+
+
 def _postmaster(server: Server) -> int:
     (pid_file,) = server.home.directory.rglob("postmaster.pid")
     return int(pid_file.read_text().splitlines()[0])
