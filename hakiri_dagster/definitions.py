@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 
 import dagster as dg
@@ -17,20 +16,18 @@ from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.jobs import pipeline_jobs
 from hakiri_dagster.orchestration.names import source_key
 from hakiri_dagster.orchestration.partitions import partitions_of
-from hakiri_dagster.orchestration.resources import ProjectResource, spark_resource
+from hakiri_dagster.orchestration.resources import project_resource, spark_resource
 from hakiri_dagster.orchestration.schedules import pipeline_schedule
 from hakiri_dagster.orchestration.sensors import discovery_sensor
 from hakiri_dagster.pipeline.runtime import stored_plans
 from hakiri_dagster.settings import Settings
 
-warnings.filterwarnings("ignore", category=dg.PreviewWarning)  # per-partition asset checks
-warnings.filterwarnings("ignore", category=dg.BetaWarning)  # backfill policies
-
 
 def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
     plans = stored_plans(project)
-    partitions = {table.label: partitions_of(table, plans.get(table.label)) for table in project.tables}
-    lineage = {table.label: source_table(table).lineage for table in project.tables}
+    sources = {table.label: source_table(table) for table in project.tables}
+    partitions = {t.label: partitions_of(t, sources[t.label], plans.get(t.label)) for t in project.tables}
+    lineage = {label: source.lineage for label, source in sources.items()}
     assets = [table_asset(table, partitions[table.label], lineage[table.label]) for table in project.tables]
     scheduled = [pipeline for pipeline in project.pipelines if pipeline.schedule]
     return dg.Definitions(
@@ -39,7 +36,7 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
         schedules=[pipeline_schedule(pipeline, partitions) for pipeline in scheduled],
         sensors=[discovery_sensor(pipeline, partitions) for pipeline in project.pipelines],
         resources={
-            "project": ProjectResource(root=str(project.root)),
+            "project": project_resource(project.root),
             "spark": spark_resource(project.root, settings),
             "loads": LoadIOManager(),
         },
@@ -53,6 +50,7 @@ def _upstream(tables: tuple[Table, ...], lineage: dict[str, tuple[str, ...]]) ->
     return [dg.AssetSpec(key, kinds={connector}, group_name="sources") for key, connector in keys.items()]
 
 
-def load_definitions() -> dg.Definitions:
+@dg.definitions
+def defs() -> dg.Definitions:
     root = Path(os.environ.get(PROJECT_VARIABLE, "."))
     return project_definitions(load_project(root.resolve()), Settings.from_env())

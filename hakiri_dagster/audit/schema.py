@@ -143,6 +143,7 @@ TABLE_STATE: Final = Table(
     Column("pipeline_id", Text, nullable=False),
     Column("table_name", Text, nullable=False),
     Column("plan", Text, nullable=False),
+    Column("start", Text),
     Column("planned_at", UtcTime, nullable=False),
     PrimaryKeyConstraint("pipeline_id", "table_name"),
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from sqlalchemy import Connection, select
 
+from hakiri_dagster.audit.chunk_rows import number_from_text, number_to_text
 from hakiri_dagster.audit.chunks import save_states
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.files import take_in
@@ -20,6 +21,14 @@ from hakiri_dagster.planning.states import Due
 
 _SCHEMA: Final = TABLE_SCHEMA.c
 _STATE: Final = TABLE_STATE.c
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """`start` is where the first window of the newest plan begins; None for plans without windows."""
+
+    text: str
+    start: int | None
 
 
 class TableReader:
@@ -36,6 +45,12 @@ class TableReader:
         query = select(_STATE.plan).where(_STATE.pipeline_id == pipeline_id, _STATE.table_name == table)
         found: str | None = self._transactions.read(lambda c: c.execute(query).scalar_one_or_none())
         return found
+
+    def plans(self) -> dict[tuple[str, str], StoredPlan]:
+        """Of all tables at once: what partitions are made from."""
+        query = select(_STATE.pipeline_id, _STATE.table_name, _STATE.plan, _STATE.start)
+        rows = self._transactions.read(lambda c: c.execute(query).all())
+        return {(row.pipeline_id, row.table_name): StoredPlan(row.plan, number_from_text(row.start)) for row in rows}
 
 
 class TableStore(TableReader):
@@ -55,7 +70,15 @@ class TableStore(TableReader):
             )
         )
 
-    def sync(self, pipeline_id: str, table: str, due: Due, *, plan: str, files: Sequence[FileVersion] = ()) -> None:
+    def sync(
+        self,
+        pipeline_id: str,
+        table: str,
+        due: Due,
+        *,
+        plan: StoredPlan,
+        files: Sequence[FileVersion] = (),
+    ) -> None:
         """Stores a plan's states and the versions of files they follow from: both, or neither.
 
         While an attempt holds a chunk the files are not taken in: what they touch in it is found again next time.
@@ -68,7 +91,8 @@ class TableStore(TableReader):
             planned = {
                 "pipeline_id": pipeline_id,
                 "table_name": table,
-                "plan": plan,
+                "plan": plan.text,
+                "start": number_to_text(plan.start),
                 "planned_at": self._transactions.now(connection),
             }
             upsert(connection, TABLE_STATE, [planned])

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen_tables, opened_project
@@ -14,7 +15,7 @@ from hakiri_dagster.cli.report import report
 from hakiri_dagster.cli.tally import Tally
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Pipeline, Table
-from hakiri_dagster.pipeline.planner import Planned, project_plan
+from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.settings import Settings
@@ -31,7 +32,7 @@ def apply(root: Path, ids: Sequence[str], *, as_json: bool, parallelism: int | N
 
 def load_due(runtime: Runtime, tables: Sequence[Table], tally: Tally, parallelism: int = 1) -> Planned:
     """Everything that is due of the tables. Where nothing is, neither Dagster nor Spark is even imported."""
-    planned = project_plan(runtime, tables)
+    planned = runtime.plan(tables)
     for table in tables:
         entry = planned.of(table)
         tally.of(table).warnings += entry.warnings
@@ -44,18 +45,14 @@ def load_due(runtime: Runtime, tables: Sequence[Table], tally: Tally, parallelis
     return planned
 
 
-def _through_dagster(
-    runtime: Runtime, due: Sequence[tuple[Table, Survey]], tally: Tally, parallelism: int
-) -> None:
+def _through_dagster(runtime: Runtime, due: Sequence[tuple[Table, Survey]], tally: Tally, parallelism: int) -> None:
     from hakiri_dagster.orchestration.apply import opened_applier
 
     with opened_applier(runtime) as applier, progress_bars(due, tally):
-        _each(due, lambda table, survey: _timed(tally, table, lambda: applier.load_due(table, survey)), parallelism)
+        _each(due, lambda table, survey: _timed(tally, table, partial(applier.load_due, table, survey)), parallelism)
 
 
-def _each(
-    due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], None], parallelism: int
-) -> None:
+def _each(due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], None], parallelism: int) -> None:
     if parallelism <= 1:
         for table, survey in due:
             work(table, survey)
@@ -82,7 +79,7 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
     tables = chosen_tables(pipeline, table)
     tally = Tally()
     with Runtime(project, Settings.from_env(), tally) as runtime:
-        planned = project_plan(runtime, tables)
+        planned = runtime.plan(tables)
         wanted = [(t, survey, _keys(survey, chunk)) for t, survey in planned.surveys]
         for missing in tables:
             if planned.of(missing).error:
@@ -107,7 +104,7 @@ def _again(runtime: Runtime, wanted: Sequence[tuple[Table, Survey, list[str]]], 
 
     with opened_applier(runtime) as applier, progress_bars([(t, s) for t, s, _ in wanted], tally):
         for table, survey, keys in wanted:
-            _timed(tally, table, lambda t=table, s=survey, k=keys: applier.load_again(t, s, k))
+            _timed(tally, table, partial(applier.load_again, table, survey, keys))
 
 
 def tell(tally: Tally, pipelines: list[Pipeline], as_json: bool) -> int:

@@ -1,4 +1,4 @@
-"""`hakiri`: parses the command line, and turns errors into one message and an exit code. Imports late: plans are fast."""
+"""`hakiri`: parses the command line, turns errors into one message and an exit code; imports late, for speed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def choose_project(
         Path, typer.Option("--project", metavar="DIR", help="The folder that holds manifests/.", file_okay=False)
     ] = Path(),
 ) -> None:
-    global _project  # noqa: PLW0603  # typer's commands are plain functions; this is their one shared argument
+    global _project  # typer's commands are plain functions; this is their one shared argument
     _project = project.resolve()
 
 
@@ -101,7 +101,9 @@ def run(
 
 
 @app.command()
-def status(pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False) -> NoReturn:
+def status(
+    pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False
+) -> NoReturn:
     """Phase, chunks, throughput and what is left."""
     from hakiri_dagster.cli.status_command import status as run
 

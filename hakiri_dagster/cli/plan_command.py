@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hakiri_dagster.cli.explain import document, explain
 from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
-from hakiri_dagster.pipeline.planner import project_plan
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.security.secrets import redact
 from hakiri_dagster.settings import Settings
@@ -18,6 +17,6 @@ def plan(root: Path, ids: Sequence[str], as_json: bool) -> int:
     project = opened_project(root)
     tables = [table for pipeline in chosen_pipelines(project, ids) for table in pipeline.tables]
     with Runtime(project, Settings.from_env()) as runtime:
-        planned = project_plan(runtime, tables).plan
+        planned = runtime.plan(tables).plan
     print(redact(json.dumps(document(planned), indent=2) if as_json else explain(planned)))
     return 1 if any(table.verdict in ("error", "refused") for table in planned.tables) else 0

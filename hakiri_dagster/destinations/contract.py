@@ -178,7 +178,7 @@ class Destination(Protocol):
 
     def describe(self, table: Table) -> Target | None: ...
 
-    def planned_changes(self, table: Table, schema: SourceSchema) -> Sequence[SchemaChange]:
+    def planned_changes(self, table: Table, schema: SourceSchema, *, with_file_hash: bool) -> Sequence[SchemaChange]:
         """What `ensure_target` would do; moves nothing."""
         ...
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
@@ -13,9 +12,9 @@ from hakiri_dagster.orchestration.assets import table_asset
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.names import DUE_ONLY_TAG
-from hakiri_dagster.orchestration.partitions import partitions_of, reconcile_table
+from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges
-from hakiri_dagster.orchestration.resources import ProjectResource, spark_resource
+from hakiri_dagster.orchestration.resources import shared_project, spark_resource
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 
@@ -29,10 +28,8 @@ class Applier:
         self._runtime = runtime
         self._instance = instance
         root = runtime.project.root
-        project = ProjectResource(root=str(root))
-        project.share(runtime)
         self._resources: Mapping[str, object] = {
-            "project": project,
+            "project": shared_project(runtime),
             "spark": spark_resource(root, runtime.settings),
             "loads": LoadIOManager(),
         }
@@ -46,11 +43,12 @@ class Applier:
         return self._load(table, survey, keys, due_only=False)
 
     def _load(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> bool:
-        partitions = partitions_of(table, survey.plan)
-        reconcile_table(self._instance, table, partitions, survey)
-        asset = table_asset(table, partitions, self._runtime.source(table).lineage)
+        partitions = partitions_of(table, survey.source, survey.stored_plan)
+        reconcile(self._instance, table, partitions, survey)
+        asset = table_asset(table, partitions, survey.source.lineage)
         ranges = chunk_ranges(table, partitions, keys, self._instance)
-        return all([self._run(asset, chunks, due_only=due_only) for chunks in ranges])
+        succeeded = [self._run(asset, chunks, due_only=due_only) for chunks in ranges]
+        return all(succeeded)
 
     def _run(self, asset: dg.AssetsDefinition, chunks: ChunkRange, *, due_only: bool) -> bool:
         tags = chunks.tags()

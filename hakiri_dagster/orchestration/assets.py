@@ -1,7 +1,6 @@
 """One table of a manifest → one partitioned asset. The body turns what a chunk run reports into Dagster's events."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Iterator
 from typing import assert_never
 
@@ -10,7 +9,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.checks import check_specs, evaluations
-from hakiri_dagster.orchestration.events import definition_metadata, published_metadata
+from hakiri_dagster.orchestration.events import Metadata, definition_metadata, published_metadata
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.names import (
     DUE_ONLY_TAG,
@@ -21,8 +20,9 @@ from hakiri_dagster.orchestration.names import (
     source_key,
 )
 from hakiri_dagster.orchestration.partitions import keyless
-from hakiri_dagster.orchestration.resources import ProjectResource
-from hakiri_dagster.pipeline.chunk_run import FailedChunk, PreparedChunk, SkippedChunk, Step, Wanted
+from hakiri_dagster.orchestration.resources import OpenProject
+from hakiri_dagster.pipeline.chunk_run import FailedChunk, PreparedChunk, SkippedChunk, Step, run_chunks
+from hakiri_dagster.pipeline.survey import Wanted
 
 CHUNKS_PER_RUN = 100
 """A run reads its chunks in one pass: fewer process starts and fewer scans, against more disk for candidates."""
@@ -56,12 +56,12 @@ def table_asset(table: Table, partitions: dg.PartitionsDefinition, lineage: tupl
     )
     def load(
         context: dg.AssetExecutionContext,
-        project: ProjectResource,
+        project: dg.ResourceParam[OpenProject],
         spark: LazyPySparkResource,
         loads: dg.ResourceParam[LoadIOManager],
     ) -> Iterator[dg.Output[object]]:
         run = _RunEvents(context, table, partitions, loads)
-        steps = project.open_way(table, spark, context).run(run.wanted())
+        steps = run_chunks(project.way(table, spark, context), run.wanted())
         yield from run.events(steps)
         run.fail_if_chunks_failed()
         for spec in specs:
@@ -129,7 +129,7 @@ class _RunEvents:
         if step.published and step.key in self._keys:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
 
-    def _materialized(self, partition: str, metadata: dict[str, dg.MetadataValue]) -> None:
+    def _materialized(self, partition: str, metadata: Metadata) -> None:
         self._context.log_event(
             dg.AssetMaterialization(asset_key=asset_key(self._table), partition=partition, metadata=metadata)
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
-from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.pipeline.chunk_run import PreparedChunk
 
 ROWS_SET_ASIDE = "no_rows_set_aside"

@@ -33,7 +33,9 @@ def column_schema(target: Target) -> dg.TableSchemaMetadataValue:
         dg.TableColumn(
             name=column.name,
             type=column.type,
-            constraints=dg.TableColumnConstraints(nullable=column.nullable, unique=target.primary_key == (column.name,)),
+            constraints=dg.TableColumnConstraints(
+                nullable=column.nullable, unique=target.primary_key == (column.name,)
+            ),
         )
         for column in target.columns
     ]

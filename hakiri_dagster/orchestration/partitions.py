@@ -7,10 +7,35 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from hakiri_dagster.audit.tables import StoredPlan
+from hakiri_dagster.connectors.contract import SourceTable
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.orchestration.names import partitions_name
+from hakiri_dagster.orchestration.names import asset_key, partitions_name
+from hakiri_dagster.pipeline.survey import Survey, shape_of
 from hakiri_dagster.planning.chunks import FULL_KEY, NULL_KEY, OUTSIDE_KEY
-from hakiri_dagster.planning.windows import CronWindow
+from hakiri_dagster.planning.generations import parse_plan_text
+from hakiri_dagster.planning.windows import CronWindow, from_position, parse_window
+
+
+def partitions_of(table: Table, source: SourceTable, plan: StoredPlan | None) -> dg.PartitionsDefinition:
+    match shape_of(table, source):
+        case "full":
+            return full_partition()
+        case "files":
+            return dynamic_partitions(table)
+        case "cursor":
+            return _window_partitions(table, plan)
+
+
+def _window_partitions(table: Table, plan: StoredPlan | None) -> dg.PartitionsDefinition:
+    """What kind the cursor has is known from the first plan on; before it, what the manifest's window suggests."""
+    planned = parse_plan_text(plan.text) if plan is not None else None
+    kind = planned[0] if planned is not None else "numeric" if isinstance(table.backfill.window, int) else "timestamp"
+    window = parse_window(table.backfill.window, kind)
+    if window.cron is None:
+        return dynamic_partitions(table)
+    start = plan.start if plan is not None else None
+    return time_partitions(window.cron, None if start is None else from_position(start))
 
 
 def time_partitions(window: CronWindow, start: datetime | None) -> dg.TimeWindowPartitionsDefinition:
@@ -33,12 +58,36 @@ def full_partition() -> dg.StaticPartitionsDefinition:
 
 
 def keyless(chunk_key: str, partitions: dg.PartitionsDefinition) -> bool:
-    """A time-window definition has no key for NULL cursors and rows outside the plan: they load with the open window."""
+    """Time windows have no key for NULL cursors and rows outside the plan: those load with the open window."""
     return chunk_key in (NULL_KEY, OUTSIDE_KEY) and isinstance(partitions, dg.TimeWindowPartitionsDefinition)
 
 
-def reconcile_dynamic(instance: dg.DagsterInstance, table: Table, chunk_keys: Sequence[str]) -> None:
-    """Dagster's keys become those of the plan; keys of an older plan go, their events stay."""
+def reconcile(instance: dg.DagsterInstance, table: Table, partitions: dg.PartitionsDefinition, survey: Survey) -> None:
+    """Dagster's keys become those of the plan; what is published and does not show as done is reported."""
+    if isinstance(partitions, dg.DynamicPartitionsDefinition):
+        _reconcile_keys(instance, table, [chunk.key for chunk in survey.chunks])
+    _report_published(instance, table, partitions, survey)
+
+
+def _report_published(
+    instance: dg.DagsterInstance, table: Table, partitions: dg.PartitionsDefinition, survey: Survey
+) -> None:
+    """Chunks that Dagster was never told of, or whose events somebody wiped: the chunk ledger is the truth."""
+    owed = set(survey.due_keys)
+    shown = instance.get_materialized_partitions(asset_key(table))
+    for chunk in survey.due.done:
+        if chunk.key in shown or chunk.key in owed or keyless(chunk.key, partitions):
+            continue
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                asset_key=asset_key(table),
+                partition=chunk.key,
+                metadata={"reported": dg.MetadataValue.text("published earlier, as the chunk ledger says")},
+            )
+        )
+
+
+def _reconcile_keys(instance: dg.DagsterInstance, table: Table, chunk_keys: Sequence[str]) -> None:
     name = partitions_name(table)
     present = set(instance.get_dynamic_partitions(name))
     missing = [key for key in chunk_keys if key not in present]

@@ -2,51 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
-from pydantic import PrivateAttr
 
-from hakiri_dagster.engine.java import ensure_java
-from hakiri_dagster.engine.spark import spark_config
+from hakiri_dagster.connectors.contract import SparkProvider
+from hakiri_dagster.engine.spark import prepare_process, spark_config
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.chunk_run import Way
 from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.settings import Settings
 
 
-class ProjectResource(dg.ConfigurableResource[None]):
-    """Opens audit DB, sources and destinations of the project when a run first needs them, closes them at its end."""
+class OpenProject:
+    """The project as runs and ticks see it."""
 
-    root: str
-    _runtime: Runtime | None = PrivateAttr(default=None)
-    _owned: bool = PrivateAttr(default=False)
-
-    def share(self, runtime: Runtime) -> None:
-        """The command line has the project open already; its runs use that and leave it open."""
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
-        if self._owned and self._runtime is not None:
-            self._runtime.close()
-            self._runtime = None
+    def way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
+        return self._runtime.way(table, self._provider(spark), run_id=context.run_id, log=context.log.info)
 
-    def open_way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
-        return self._open().way(table, lambda: _session(spark), run_id=context.run_id, log=context.log.info)
+    def survey(self, table: Table) -> Survey:
+        return self._runtime.survey(table)
 
-    def _open(self) -> Runtime:
-        if self._runtime is None:
-            root = Path(self.root)
-            self._runtime = Runtime(load_project(root), Settings.from_env())
-            self._owned = True
-        return self._runtime
+    def _provider(self, spark: LazyPySparkResource) -> SparkProvider:
+        def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer
+            prepare_process(self._runtime.settings, self._runtime.project.state_dir)
+            return spark.spark_session
+
+        return session
 
 
-def _session(spark: LazyPySparkResource):  # type: ignore[no-untyped-def]  # pyspark stays out of this layer
-    ensure_java()
-    return spark.spark_session
+def project_resource(root: Path) -> dg.ResourceDefinition:
+    """Opened for each run and tick, closed at its end."""
+
+    @contextmanager
+    def opened(_context: dg.InitResourceContext) -> Iterator[OpenProject]:
+        with Runtime(load_project(root), Settings.from_env()) as runtime:
+            yield OpenProject(runtime)
+
+    return dg.ResourceDefinition(opened)
+
+
+def shared_project(runtime: Runtime) -> dg.ResourceDefinition:
+    """The command line has the project open already; its runs use that and leave it open."""
+    return dg.ResourceDefinition.hardcoded_resource(OpenProject(runtime))
 
 
 def spark_resource(root: Path, settings: Settings) -> LazyPySparkResource:

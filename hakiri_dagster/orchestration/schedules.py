@@ -1,40 +1,37 @@
-"""A schedule a pipeline. A tick extends the backfill while there is one, and loads what is new once it has caught up."""
+"""A schedule a pipeline. A tick extends the backfill while there is one, then loads what is new."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
-from hakiri_dagster.manifest.schedules import parse_schedule
+from hakiri_dagster.manifest.schedules import cron_of
 from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
 from hakiri_dagster.orchestration.names import group_name
-from hakiri_dagster.orchestration.partitions import reconcile_table
+from hakiri_dagster.orchestration.partitions import reconcile
 from hakiri_dagster.orchestration.requests import chunk_ranges
-from hakiri_dagster.orchestration.resources import ProjectResource
+from hakiri_dagster.orchestration.resources import OpenProject
 
 
-def pipeline_schedule(
-    pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsDefinition]
-) -> dg.ScheduleDefinition:
+def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsDefinition]) -> dg.ScheduleDefinition:
     assert pipeline.schedule is not None
 
     @dg.schedule(
         name=group_name(pipeline.id),
         job_name=EVERY_ASSET_JOB,
-        cron_schedule=parse_schedule(pipeline.schedule).cron,
+        cron_schedule=cron_of(pipeline.schedule),
         execution_timezone=pipeline.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"{pipeline.id}: {pipeline.schedule}",
     )
     def tick(
-        context: dg.ScheduleEvaluationContext, project: ProjectResource
+        context: dg.ScheduleEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         nothing_due = True
         for table in pipeline.tables:
             survey = project.survey(table)
-            reconcile_table(context.instance, table, partitions[table.label], survey)
+            reconcile(context.instance, table, partitions[table.label], survey)
             at_most = table.backfill.max_chunks_per_tick
             for chunks in chunk_ranges(table, partitions[table.label], survey.due_keys, context.instance, at_most):
                 nothing_due = False

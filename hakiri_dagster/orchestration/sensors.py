@@ -1,7 +1,6 @@
 """The sensor that discovers new chunks: what the source has grown by becomes partitions, seen in the UI."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Mapping
 
 import dagster as dg
@@ -9,8 +8,8 @@ import dagster as dg
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.orchestration.names import asset_key, group_name
-from hakiri_dagster.orchestration.partitions import reconcile_table
-from hakiri_dagster.orchestration.resources import ProjectResource
+from hakiri_dagster.orchestration.partitions import reconcile
+from hakiri_dagster.orchestration.resources import OpenProject
 
 SECONDS_BETWEEN_LOOKS = 60
 
@@ -23,7 +22,7 @@ def discovery_sensor(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsD
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Looks at the source, adds new chunks to the plan and to the partitions. Starts no run itself.",
     )
-    def discover(context: dg.SensorEvaluationContext, project: ProjectResource) -> dg.SkipReason:
+    def discover(context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]) -> dg.SkipReason:
         found: list[str] = []
         for table in pipeline.tables:
             try:
@@ -31,7 +30,7 @@ def discovery_sensor(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsD
             except HakiriError as error:
                 found.append(f"{table.name}: {error.what}")
                 continue
-            reconcile_table(context.instance, table, partitions[table.label], survey)
+            reconcile(context.instance, table, partitions[table.label], survey)
             found.append(f"{table.name}: {len(survey.due_keys)} due")
         return dg.SkipReason("; ".join(found))
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 
 from hakiri_dagster.destinations.contract import BadRow
+from hakiri_dagster.engine.spark import tag_attempt
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import RowCountMismatch
 from hakiri_dagster.pipeline.staging import BLOCK_SUFFIX, REPORT_SCHEMA, StagingPlan
 
@@ -54,12 +56,12 @@ Reports = Mapping[int, SliceReport]
 class Staging:
     """One Spark job that stages the candidates of one or more slices."""
 
-    def __init__(self, frame: DataFrame, plan: StagingPlan) -> None:
+    def __init__(self, frame: DataFrame, plan: StagingPlan, *, tag: str) -> None:
+        self.columns = plan.encoder.columns
         self._directory = Path(plan.directory)
-        self._directory.mkdir(parents=True, exist_ok=True)
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
         staged = frame.mapInArrow(plan, REPORT_SCHEMA)
-        self._result: Future[Reports] = self._pool.submit(_collect, staged)
+        self._result: Future[Reports] = self._pool.submit(_collect, staged, tag)
 
     def reports(self) -> Reports:
         """Waits for Spark; raises what Spark raised."""
@@ -80,6 +82,10 @@ class Staging:
     @property
     def finished(self) -> bool:
         return self._result.done()
+
+    @property
+    def failed(self) -> bool:
+        return self._result.done() and self._result.exception() is not None
 
     def wait_a_moment(self) -> None:
         wait_for([self._result], timeout=_LOOK_AGAIN_SECONDS)
@@ -144,8 +150,10 @@ class StagedCandidate:
         return self._staging.report(self._index).cursor_max
 
 
-def _collect(staged: DataFrame) -> Reports:
+def _collect(staged: DataFrame, tag: str) -> Reports:
+    """Tagged with the run, so that the next claim can interrupt what a dead client left at work."""
     reports: dict[int, SliceReport] = {}
-    for row in staged.collect():  # one short row a task and slice, never data
-        reports[row["slice"]] = reports.get(row["slice"], SliceReport()).plus(row)
+    with translate_spark_errors(), tag_attempt(staged.sparkSession, tag):
+        for row in staged.collect():  # one short row a task and slice, never data
+            reports[row["slice"]] = reports.get(row["slice"], SliceReport()).plus(row)
     return reports

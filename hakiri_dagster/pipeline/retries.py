@@ -1,35 +1,46 @@
-"""Transient errors are tried again with back-off; permanent ones at once are not."""
+"""Transient errors are tried again with back-off; permanent ones are not."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.pipeline.way import Way
 
+Result = TypeVar("Result")
+
 
 class Retries:
-    """`for attempt in retries: try: …; except HakiriError as e: retries.again_or_raise(e)`"""
+    """How often one piece of work may still be tried again."""
 
     def __init__(self, way: Way) -> None:
         self._way = way
-        self._left = way.settings.retries
+        self._tried = 0
 
-    def again_or_raise(self, error: HakiriError) -> None:
-        if error.kind != "transient" or self._left <= 0:
-            raise error
-        tried = self._way.settings.retries - self._left
-        self._left -= 1
-        pause = self._way.settings.retry_base_seconds * 2**tried * random.uniform(0.5, 1.0)
-        self._way.log(f"{self._way.table.label}: {error.what}; next try in {pause:.1f} s, {self._left} left after it")
+    def again(self, error: HakiriError) -> bool:
+        """Waits and answers True if the work is to be tried again."""
+        settings = self._way.settings
+        if error.kind != "transient" or self._tried >= settings.retries:
+            return False
+        pause = settings.retry_base_seconds * 2**self._tried * random.uniform(0.5, 1.0)
+        self._tried += 1
+        self._way.log(
+            f"{self._way.table.label}: {error.what}; try {self._tried} of {settings.retries} in {pause:.1f} s"
+        )
         time.sleep(pause)
         self._way.revive()
+        return True
 
 
-def attempts() -> Iterator[int]:
-    number = 0
+def retried(way: Way, work: Callable[[], Result], *, unless: Callable[[], bool] = lambda: False) -> Result:
+    """`unless` tells that another try of this work alone would meet the same error."""
+    retries = Retries(way)
     while True:
-        number += 1
-        yield number
+        try:
+            return work()
+        except HakiriError as error:
+            if unless() or not retries.again(error):
+                raise

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from hakiri_dagster.audit.database import AuditDb, open_audit
+from pyspark.sql import SparkSession
+
+from hakiri_dagster.audit.database import AuditDb, open_audit, open_audit_view
+from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.destinations.registry import open_destination
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.engine.spark import open_session
+from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
+from hakiri_dagster.pipeline.planner import Planned, failed_plan, table_plan
+from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
+from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
 from hakiri_dagster.settings import Settings
 
 WAREHOUSE = "warehouse"
 DAGSTER = "dagster"
 _EMBEDDED_CONNECTORS = ("postgres", "context")
+
+
+def stored_plans(project: Project) -> dict[str, StoredPlan]:
+    """By table label; empty before the first plan. Reads the audit DB only, so that loading definitions is quick."""
+    with open_audit_view(project.audit_url, project.state_dir) as audit:
+        return {f"{pipeline}/{table}": plan for (pipeline, table), plan in audit.tables.plans().items()}
 
 
 class Runtime:
@@ -64,6 +79,23 @@ class Runtime:
             self._destinations[key] = opened
         return self._destinations[key]
 
+    def survey(self, table: Table, spark: SparkProvider | None = None) -> Survey:
+        return look(table, self.source(table), self.destination(table), self.audit, spark or self._own_spark)
+
+    def plan(self, tables: Sequence[Table]) -> Planned:
+        """Asks every table's source and destination; what cannot be asked is told in the plan."""
+        entries: list[TablePlan] = []
+        surveys: list[tuple[Table, Survey]] = []
+        for table in tables:
+            try:
+                survey = self.survey(table)
+            except HakiriError as error:
+                entries.append(failed_plan(table, error))
+                continue
+            entries.append(table_plan(survey))
+            surveys.append((table, survey))
+        return Planned(ProjectPlan(tuple(entries)), tuple(surveys))
+
     def way(self, table: Table, spark: SparkProvider, *, run_id: str, log: Callable[[str], None]) -> Way:
         return Way(
             table=table,
@@ -77,17 +109,19 @@ class Runtime:
             holder=str(ProcessIdentity.current()),
             log=log,
             observer=self.observer,
-            revive=self._revive,
+            revive=self.revive,
         )
 
     @property
-    def _candidates(self) -> Any:
-        from pathlib import Path
-
+    def _candidates(self) -> Path:
         chosen = self.settings.candidates_dir
         return Path(chosen) if chosen else self.project.state_dir / "candidates"
 
-    def _revive(self) -> None:
+    def _own_spark(self) -> SparkSession:
+        """For text files whose types or extent were never looked at; the session is shared with later loads."""
+        return open_session(self.settings, self.project.state_dir)
+
+    def revive(self) -> None:
         """After a lost connection: the embedded server may have been killed."""
         if "server" in self.__dict__:
             self.server.ensure_running()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -39,6 +39,16 @@ class SilentObserver:
     def stopped(self, table: Table, error: HakiriError) -> None: ...
 
 
+@dataclass(slots=True)
+class Totals:
+    """What a run has done so far, for its record."""
+
+    chunks: int = 0
+    rows: int = 0
+    bytes: int = 0
+    errors: list[HakiriError] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     table: Table
@@ -54,3 +64,5 @@ class Way:
     observer: Observer
     revive: Callable[[], None]
     """Called after a lost connection, before the next try."""
+
+    totals: Totals = field(default_factory=Totals)

@@ -75,7 +75,7 @@ class Extent:
     `lower` and `upper` are None when no row has a cursor. `rows_at_upper` is how many rows sit exactly at `upper`
     (None if that is not cheap), so that ties that come late are noticed. `upper_by_now` and `rows_at_upper_by_now`
     are the same among the rows not dated after now; to be told for time cursors when `upper` lies after now, because
-    one row dated 2099 would else hide every new row.
+    one row dated 2099 would else hide every new row (None and 0 if there is none).
     """
 
     lower: int | None

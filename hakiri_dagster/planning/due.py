@@ -26,7 +26,7 @@ from hakiri_dagster.planning.chunks import (
 from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, union, within
 from hakiri_dagster.planning.rewind import uncovered
 from hakiri_dagster.planning.source_files import Touched
-from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
+from hakiri_dagster.planning.states import ChunkState, Due, DueSlice, to_be_stored
 from hakiri_dagster.planning.windows import to_position
 
 NOTHING_OUTSIDE = "empty"
@@ -59,7 +59,6 @@ def due_slices(
     *,
     kind: CursorKind,
     now: datetime,
-    generation: int = 1,
     touched: Touched | None = None,
 ) -> Due:
     """`touched` is given for files: there nothing is new but files that changed."""
@@ -68,8 +67,9 @@ def due_slices(
     source = _source(extent, kind, now, immutable=touched is not None)
     coverage = union(part for state in known.values() for part in state.covered)
     marks = _open_marks(known.values(), source)
-    chunks = (*desired, *_leftovers(desired, known))
-    verdicts = [_judge(chunk, _base(chunk, known, generation), coverage, marks, source, extent) for chunk in chunks]
+    chunks = (*desired, *_leftovers(desired, known, coverage, source))
+    newest = max((state.generation for state in known.values()), default=1)
+    verdicts = [_judge(chunk, _base(chunk, known, newest), coverage, marks, source, extent) for chunk in chunks]
     return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched))
 
 
@@ -79,8 +79,9 @@ def _source(extent: Extent, kind: CursorKind, now: datetime, *, immutable: bool)
     if kind != "numeric":
         at_most = to_position(now)
         if extent.upper is not None and extent.upper > at_most:
-            frontier = at_most if extent.upper_by_now is None else extent.upper_by_now
-            said = None if extent.upper_by_now is None else said
+            told = extent.upper_by_now is not None or extent.rows_at_upper_by_now == 0
+            frontier = extent.upper_by_now if told else at_most
+            said = said if told else None
     return _Source(said, frontier, at_most, extent.upper, immutable)
 
 
@@ -96,25 +97,34 @@ def _open_marks(states: Iterable[ChunkState], source: _Source) -> dict[int, floa
     return marks
 
 
-def _leftovers(desired: Sequence[Chunk], known: Mapping[str, ChunkState]) -> Iterator[Chunk]:
-    """Rows without a cursor, or dated outside the plan, that were published and that the source no longer has so."""
+def _leftovers(
+    desired: Sequence[Chunk], known: Mapping[str, ChunkState], coverage: Intervals, source: _Source
+) -> Iterator[Chunk]:
+    """Chunks whose rows the source no longer has, and the target still has: owed once more, to be emptied."""
     keys = {chunk.key for chunk in desired}
-    nulls = known.get(NULL_KEY)
-    if nulls is not None and nulls.attempts and NULL_KEY not in keys and nulls.seen != "0":
-        yield nulls.chunk
-    outside = known.get(OUTSIDE_KEY)
-    ends = [high(c.bounds.interval) for c in desired if isinstance(c.bounds, CursorRange)]
-    stale = outside is not None and outside.attempts > 0 and outside.seen != NOTHING_OUTSIDE
-    if stale and OUTSIDE_KEY not in keys and ends:
-        yield Chunk(OUTSIDE_KEY, CursorRange(Interval(int(max(ends)), None)))
+    windows = union(c.bounds.interval for c in desired if isinstance(c.bounds, CursorRange) and c.key != OUTSIDE_KEY)
+    accounted_for = union((*coverage, *windows)) if source.immutable else ()
+    for state in known.values():
+        published = state.load_id is not None or bool(state.carried_from)
+        if state.key in keys or not published:
+            continue
+        match state.bounds:
+            case NullCursor() if state.seen != "0":
+                yield state.chunk
+            case CursorRange(Interval(lower, None)) if state.seen != NOTHING_OUTSIDE and (windows or source.immutable):
+                yield Chunk(state.key, CursorRange(Interval(windows[-1].upper if windows else lower, None)))
+            case CursorRange(interval) if source.immutable and missing(interval, accounted_for):
+                yield state.chunk
+            case _:
+                continue
 
 
-def _base(chunk: Chunk, known: Mapping[str, ChunkState], generation: int) -> ChunkState:
+def _base(chunk: Chunk, known: Mapping[str, ChunkState], newest: int) -> ChunkState:
     """A chunk that an attempt holds is left as it is: its row belongs to the attempt."""
-    state = known.get(chunk.key, ChunkState(chunk.key, chunk.bounds))
-    if state.status == "running":
+    state = known.get(chunk.key, ChunkState(chunk.key, chunk.bounds, generation=newest))
+    if state.status == "running" or state.bounds == chunk.bounds:
         return state
-    return replace(state, bounds=chunk.bounds, generation=generation)
+    return replace(state, bounds=chunk.bounds)
 
 
 def _judge(
@@ -219,7 +229,7 @@ def _due(
         slices=tuple(v.owed for v in verdicts if v.owed is not None and v.state.status != "running"),
         busy=tuple(v.owed for v in verdicts if v.owed is not None and v.state.status == "running"),
         done=tuple(v.chunk for v in verdicts if v.owed is None),
-        states=tuple(s for s in changed if s != stored.get(s.key) and s.status != "running"),
+        states=to_be_stored(changed, stored),
         carried_over=tuple(v.chunk.key for v in carried),
         overtaken=tuple(state.key for state in gone if state.status == "running"),
         warnings=warnings,

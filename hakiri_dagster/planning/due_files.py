@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hakiri_dagster.planning.chunks import Chunk, Slice, SourceFile
-from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
+from hakiri_dagster.planning.states import ChunkState, Due, DueSlice, to_be_stored
 
 
-def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState], *, generation: int = 1) -> Due:
+def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState]) -> Due:
     """A renamed file is known by its content; a rewritten one supersedes; a missing one keeps its rows."""
     known = {state.key: state for state in states}
     published = {file.content_hash: s for s in known.values() if s.status == "done" and (file := _file(s))}
-    verdicts = [_judge(chunk, generation, known, published) for chunk in desired]
+    newest = max((state.generation for state in known.values()), default=1)
+    verdicts = [_judge(chunk, newest, known, published) for chunk in desired]
     superseded = _superseded_keys(desired, known.values())
     slices = [replace(owed, supersedes=superseded.get(owed.key, ())) for _, owed in verdicts if owed is not None]
     planned = {chunk.key for chunk in desired}
@@ -29,18 +30,18 @@ def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState], *, generat
         slices=tuple(owed for owed in slices if owed.key not in running),
         busy=tuple(owed for owed in slices if owed.key in running),
         done=tuple(state.chunk for state in done),
-        states=tuple(s for s in changed if s != known.get(s.key) and s.status != "running"),
+        states=to_be_stored(changed, known),
         carried_over=tuple(s.key for s in done if s.key not in known or known[s.key].status != "done"),
         overtaken=tuple(state.key for state in gone if state.status == "running"),
     )
 
 
 def _judge(
-    chunk: Chunk, generation: int, known: Mapping[str, ChunkState], published: Mapping[str, ChunkState]
+    chunk: Chunk, newest: int, known: Mapping[str, ChunkState], published: Mapping[str, ChunkState]
 ) -> tuple[ChunkState, DueSlice | None]:
-    state = known.get(chunk.key, ChunkState(chunk.key, chunk.bounds))
+    state = known.get(chunk.key, ChunkState(chunk.key, chunk.bounds, generation=newest))
     running = state.status == "running"
-    base = state if running else replace(state, bounds=chunk.bounds, generation=generation)
+    base = state if running else replace(state, bounds=chunk.bounds)
     if base.status == "done":
         return base, None
     twin = published.get(chunk.bounds.content_hash) if isinstance(chunk.bounds, SourceFile) else None

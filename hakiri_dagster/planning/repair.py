@@ -22,23 +22,45 @@ class LedgerRow(Protocol):
     def rows(self) -> int: ...
     @property
     def load_id(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
 
 
 def after_ledger(states: Iterable[ChunkState], ledger: Sequence[LedgerRow]) -> tuple[ChunkState, ...]:
-    """A crash between publish and the audit DB's word leaves a ledger row that is newer than the chunk's state."""
+    """A crash between publish and the audit DB's word leaves a ledger row that is newer than the chunk's state.
+
+    So does an audit DB that was lost: then this is all that is remembered.
+    """
     known = {state.key: state for state in states}
     for row in sorted(ledger, key=lambda r: r.load_id):
-        state = known.get(row.chunk_key, ChunkState(row.chunk_key, row.bounds))
-        if state.status != "superseded" and row.load_id > (state.load_id or 0):
-            known[row.chunk_key] = published(
-                state,
-                bounds=row.bounds,
-                cursor_committed=row.cursor_committed,
-                seen=state.attempt_seen,
-                rows=row.rows,
-                load_id=row.load_id,
-            )
+        state = known.get(row.chunk_key, ChunkState(row.chunk_key, row.bounds, generation=1))
+        if state.status == "superseded" or row.load_id <= (state.load_id or 0):
+            continue
+        known[row.chunk_key] = _told(state, row)
+        for key in state.supersedes:
+            if key in known:
+                known[key] = replace(known[key], status="superseded", from_ledger=True)
     return tuple(known.values())
+
+
+def _told(state: ChunkState, row: LedgerRow) -> ChunkState:
+    """A later attempt that still holds the chunk goes on; what the earlier one published counts all the same."""
+    of_last_attempt = row.attempt >= state.attempts
+    told = published(
+        state,
+        bounds=row.bounds,
+        cursor_committed=row.cursor_committed,
+        seen=state.attempt_seen if of_last_attempt else None,
+        rows=row.rows,
+        load_id=row.load_id,
+    )
+    held_by_later = state.status == "running" and not of_last_attempt
+    return replace(
+        told,
+        status="running" if held_by_later else "done",
+        attempts=max(state.attempts, row.attempt),
+        from_ledger=True,
+    )
 
 
 def without_target(states: Iterable[ChunkState]) -> tuple[ChunkState, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -21,7 +21,7 @@ class ChunkState:
     `covered` is what of the cursor is published wholly. `cursor_committed` is where a next slice begins: rows at it
     may be published, but ties may still come. `seen` is what the source said of itself (an opaque text) when the
     load that was published last was planned: as long as it says the same, it holds nothing new for this chunk.
-    `attempt_seen` is that of the last attempt, published or not.
+    `attempt_seen` is that of the last attempt, published or not. `from_ledger`: the audit DB does not say so yet.
     """
 
     key: str
@@ -38,6 +38,7 @@ class ChunkState:
     carried_from: tuple[int, ...] = ()
     supersedes: tuple[str, ...] = ()
     completed_at: datetime | None = None
+    from_ledger: bool = False
 
     @property
     def chunk(self) -> Chunk:
@@ -88,10 +89,13 @@ class Due:
         return not self.slices and not self.busy
 
 
-def plan_generation(states: Iterable[ChunkState], *, plan_changed: bool) -> int:
-    """Each way of cutting the table is a generation of its own; so is a rewound plan."""
-    newest = max((state.generation for state in states), default=0)
-    return newest + 1 if plan_changed or newest == 0 else newest
+def to_be_stored(states: Iterable[ChunkState], stored: Mapping[str, ChunkState]) -> tuple[ChunkState, ...]:
+    """Those that differ from what the audit DB says. A chunk that an attempt holds is the attempt's to write."""
+    return tuple(
+        replace(state, from_ledger=False)
+        for state in states
+        if (state.from_ledger or state != stored.get(state.key)) and state.status != "running"
+    )
 
 
 def committed_cursor(due: DueSlice, cursor_max: int | None) -> int | None:

@@ -1,0 +1,71 @@
+"""`hakiri doctor`: what is there, what is missing, and how to fix it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from hakiri_dagster.engine.doctor import Check, engine_checks
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.manifest.project import read_project
+from hakiri_dagster.manifest.tables import Project
+from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.security.secrets import redact
+from hakiri_dagster.settings import Settings
+
+
+def doctor(root: Path, as_json: bool) -> int:
+    checks = [*engine_checks(root / ".hakiri"), *_project_checks(root)]
+    if as_json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+    else:
+        _show(checks)
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def _project_checks(root: Path) -> Iterator[Check]:
+    reading = read_project(root)
+    if reading.project is None:
+        problems = f"{len(reading.problems)} problem(s), the first: {reading.problems[0].message}"
+        yield Check("manifests", False, problems, "Run `hakiri validate`.")
+        return
+    yield Check("manifests", True, f"{len(reading.project.pipelines)} pipeline(s) in {root}")
+    yield from _connections(reading.project)
+
+
+def _connections(project: Project) -> Iterator[Check]:
+    """Every source and destination answers, and the audit DB fits the number of hosts."""
+    with Runtime(project, Settings.from_env()) as runtime:
+        yield _audit(project)
+        for table in project.tables:
+            yield _answers(f"destination of {table.label}", lambda t=table: runtime.destination(t).describe(t))
+            yield _answers(f"source of {table.label}", lambda t=table: runtime.source(t).lineage)
+
+
+def _audit(project: Project) -> Check:
+    if project.audit_url:
+        return Check("audit DB", True, "PostgreSQL: good for several hosts")
+    return Check("audit DB", True, "SQLite in .hakiri/: for one host; several need `[audit] url` with a PostgreSQL")
+
+
+def _answers(name: str, ask) -> Check:  # type: ignore[no-untyped-def]  # any answer will do
+    try:
+        ask()
+    except HakiriError as error:
+        return Check(name, False, redact(error.what), error.hint or "See docs/operations.md.")
+    return Check(name, True, "answers")
+
+
+def _show(checks: list[Check]) -> None:
+    console = Console(file=sys.stdout, soft_wrap=True)
+    for check in checks:
+        mark = "[green]✓[/]" if check.ok else "[red]✗[/]"
+        console.print(f"{mark} [bold]{escape(check.name)}[/]: {escape(redact(check.found))}")
+        if check.cure:
+            console.print(f"    {escape(check.cure)}")

@@ -1,0 +1,122 @@
+"""`hakiri serve`: Dagster's UI and daemon, a shared Spark Connect server and PostgreSQL; all of them stop together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from hakiri_dagster.cli.opening import opened_project
+from hakiri_dagster.engine.connect_server import ConnectServer, connect_server
+from hakiri_dagster.engine.postgres_settings import free_port
+from hakiri_dagster.engine.spark_config import is_local
+from hakiri_dagster.errors import EngineError, HakiriError
+from hakiri_dagster.orchestration.dagster_home import prepare_home, psycopg2_url
+from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.settings import Settings
+
+_STOP_SECONDS = 20
+_LOOK_SECONDS = 0.5
+
+
+def serve(root: Path, port: int) -> int:
+    project = opened_project(root)
+    settings = Settings.from_env()
+    with ExitStack() as stack:
+        runtime = stack.enter_context(Runtime(project, settings))
+        print("planning …", file=sys.stderr)
+        runtime.plan(project.tables)  # partitions begin where the plan does; sources that are down come later
+        home = prepare_home(root, psycopg2_url(runtime.dagster_url))
+        spark = stack.enter_context(connect_server(settings, project.state_dir)) if is_local(settings) else None
+        if spark is not None:
+            os.environ.update(spark.client_environment)
+        code_port = free_port(None)
+        children = stack.enter_context(_children(_commands(home, code_port, port), home))
+        print(f"Dagster's UI: http://127.0.0.1:{port}  (Ctrl-C stops everything)", file=sys.stderr, flush=True)
+        _watch(children, spark, runtime)
+    return 0
+
+
+def _commands(home: Path, code_port: int, port: int) -> dict[str, list[str]]:
+    """One code server for both UI and daemon; each would start one of its own otherwise."""
+    workspace = home / "workspace.yaml"
+    workspace.write_text(
+        f"load_from:\n  - grpc_server: {{host: 127.0.0.1, port: {code_port}, location_name: hakiri}}\n"
+    )
+    bin_dir = Path(sys.executable).parent
+    return {
+        "code server": [
+            str(bin_dir / "dagster"), "code-server", "start", "-h", "127.0.0.1", "-p", str(code_port),
+            "-m", "hakiri_dagster.definitions", "--location-name", "hakiri",
+        ],
+        "UI": [str(bin_dir / "dagster-webserver"), "-h", "127.0.0.1", "-p", str(port), "-w", str(workspace)],
+        "daemon": [str(bin_dir / "dagster-daemon"), "run", "-w", str(workspace)],
+    }  # fmt: skip
+
+
+Children = dict[str, "subprocess.Popen[bytes]"]
+
+
+@contextmanager
+def _children(commands: dict[str, list[str]], home: Path) -> Iterator[Children]:
+    """In sessions of their own, so that Ctrl-C reaches us alone and they are stopped in order."""
+    children: Children = {}
+    try:
+        for name, command in commands.items():
+            log = (home / f"{name.replace(' ', '-')}.log").open("ab")
+            children[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+            log.close()
+        yield children
+    finally:
+        _stop(list(reversed(children.values())))
+
+
+def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    for child in children:
+        _signal(child, signal.SIGINT)
+    deadline = time.monotonic() + _STOP_SECONDS
+    for child in children:
+        try:
+            child.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            _signal(child, signal.SIGKILL)
+            child.wait()
+        _signal(child, signal.SIGKILL)  # runs that it started, which outlive it
+
+
+def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    try:
+        os.killpg(child.pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _watch(children: Children, spark: ConnectServer | None, runtime: Runtime) -> None:
+    try:
+        while True:
+            for name, child in children.items():
+                if child.poll() is not None:
+                    raise EngineError(
+                        f"Dagster's {name} ended with exit code {child.returncode}",
+                        hint=f"see .hakiri/dagster/{name.replace(' ', '-')}.log",
+                    )
+            if spark is not None and not spark.alive():
+                spark.restart()
+            _keep_postgres(runtime)
+            time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        print("stopping …", file=sys.stderr)
+
+
+def _keep_postgres(runtime: Runtime) -> None:
+    try:
+        runtime.revive()
+    except HakiriError as error:
+        print(error, file=sys.stderr)

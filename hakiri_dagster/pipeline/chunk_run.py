@@ -1,0 +1,204 @@
+"""The way of one row, in order:
+
+survey → claim → read → project → stage ─┬→ candidate → prepare → publish → audit DB
+                                         └→ quarantine
+
+Each step lives in one module behind this file. Nothing here knows Dagster, a driver or a load mode.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
+from hakiri_dagster.errors import ErrorKind, HakiriError, RowsRefused
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.ahead import in_order
+from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
+from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
+from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
+from hakiri_dagster.pipeline.retries import Retries, retried
+from hakiri_dagster.pipeline.run_record import recorded
+from hakiri_dagster.pipeline.survey import Survey, Wanted, look
+from hakiri_dagster.pipeline.way import Way
+
+PREPARED_AHEAD = 2
+"""Candidates copied at once, where the load mode allows it: PostgreSQL works on each with a core of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChunk:
+    """Rows that are in the destination and not yet visible. `publish` makes them so, and tells the audit DB."""
+
+    table: Table
+    key: str
+    target: Target
+    rows: int
+    quarantined: int
+    bad_sample: str | None
+    seconds: float
+    publish: Callable[[], LedgerEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedChunk:
+    """`published`: nothing was due, the rows are there. Otherwise another run holds the chunk."""
+
+    key: str
+    reason: str
+    published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FailedChunk:
+    key: str
+    error: HakiriError
+
+    @property
+    def error_kind(self) -> ErrorKind:
+        return self.error.kind
+
+
+Step = PreparedChunk | SkippedChunk | FailedChunk
+
+
+def run_chunks(way: Way, wanted: Wanted) -> Iterator[Step]:
+    """Yields each chunk as it gets ready. Whoever takes a PreparedChunk publishes it before asking for the next."""
+    with recorded(way):
+        survey = look(way.table, way.source, way.destination, way.audit, way.spark)
+        refuse_what_cannot_load(survey)
+        with claimed(way, survey, wanted) as claims:
+            yield from _not_loaded(way, wanted, claims)
+            if claims.slices:
+                yield from _load(way, survey, claims.slices)
+
+
+def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
+    held = {busy.key: f"another run holds it ({busy.holder or 'claiming'})" for busy in claims.busy}
+    held |= dict.fromkeys(claims.overtaken, "another run has just worked on it")
+    for key, reason in held.items():
+        way.observer.skipped(way.table, key, reason)
+        yield SkippedChunk(key, reason, published=False)
+    loading = {slice_.key for slice_ in claims.slices}
+    for key in wanted.keys:
+        if key not in loading and key not in held:
+            yield SkippedChunk(key, "nothing is new: its rows are published, or the source has none", published=True)
+
+
+def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[Step]:
+    target = way.destination.ensure_target(way.table, survey.schema, with_file_hash=survey.from_files)
+    for group in passes(slices):
+        yield from _load_pass(way, survey, target, group)
+
+
+def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[Step]:
+    """One pass over the source, committed chunk by chunk. A lost engine costs what is not prepared yet."""
+    left = list(group)
+    retries = Retries(way)
+    while left:
+        try:
+            for claim, step in _steps(way, survey, target, tuple(left)):
+                left.remove(claim)
+                yield step
+        except HakiriError as error:
+            if retries.again(error):
+                continue
+            if len(left) > 1 and survey.shape == "files":  # the others need not wait for a broken file
+                for claim in left:
+                    yield from _load_pass(way, survey, target, [claim])
+            else:
+                yield from (_failed(way, claim, error) for claim in left)
+            return
+
+
+def _steps(
+    way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]
+) -> Iterator[tuple[ClaimedSlice, Step]]:
+    ahead = PREPARED_AHEAD if way.destination.parallel_prepare(way.table, target) else 1
+    with staged(way, survey, target, group) as stage:
+        prepared = in_order(
+            stage.slices, lambda slice_: _prepare(way, slice_), ahead=ahead, abandon=lambda p: p.load.undo()
+        )
+        for slice_, outcome in prepared:
+            if isinstance(outcome, HakiriError):
+                stage.raise_if_reading_failed()
+                yield slice_.claimed, _failed(way, slice_.claimed, outcome)
+            else:
+                yield slice_.claimed, _ready(way, target, outcome)
+
+
+@dataclass(slots=True)
+class _Prepared:
+    slice: StagedSlice
+    load: PreparedLoad
+    quarantined: int
+    seconds: float
+
+
+def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
+    """Copies the candidate where no reader sees it; keeps what could not be stored, whatever becomes of the rest."""
+    started = time.monotonic()
+    load = retried(way, lambda: way.destination.prepare(slice_.load, slice_.candidate), unless=slice_.reading_failed)
+    try:
+        quarantined = retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
+    except BaseException:
+        load.undo()
+        raise
+    return _Prepared(slice_, load, quarantined, time.monotonic() - started)
+
+
+def _ready(way: Way, target: Target, prepared: _Prepared) -> Step:
+    table, report = way.table, prepared.slice.report
+    if report.bad_rows and table.load.bad_rows == "abort":
+        prepared.load.undo()
+        return _failed(way, prepared.slice.claimed, _refusal(table, prepared))
+    return PreparedChunk(
+        table=table,
+        key=prepared.slice.claimed.key,
+        target=target,
+        rows=prepared.load.rows,
+        quarantined=prepared.quarantined,
+        bad_sample=report.bad_sample,
+        seconds=prepared.seconds,
+        publish=lambda: _publish(way, prepared),
+    )
+
+
+def _publish(way: Way, prepared: _Prepared) -> LedgerEntry:
+    """The commit point is the destination's ledger; the audit DB follows. A crash in between is repaired by `look`."""
+    claim, report = prepared.slice.claimed, prepared.slice.report
+    retries = Retries(way)
+    while True:
+        try:
+            entry = prepared.load.publish(claim.committed(report.cursor_max), report.bytes)
+            break
+        except HakiriError as error:
+            if not retries.again(error):
+                _failed(way, claim, error)
+                raise
+            prepared.load = way.destination.prepare(prepared.slice.load, prepared.slice.candidate)
+    claim.done(entry)
+    prepared.slice.forget_files()
+    way.totals.chunks += 1
+    way.totals.rows += entry.rows
+    way.totals.bytes += entry.bytes
+    way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.quarantined)
+    return entry
+
+
+def _failed(way: Way, claim: ClaimedSlice, error: HakiriError) -> FailedChunk:
+    claim.failed(error)
+    way.totals.errors.append(error)
+    way.observer.failed(way.table, claim.key, error)
+    return FailedChunk(claim.key, error)
+
+
+def _refusal(table: Table, prepared: _Prepared) -> RowsRefused:
+    report = prepared.slice.report
+    return RowsRefused(
+        f'{report.bad_rows} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.bad_sample}',
+        where=f"{table.label}, chunk {prepared.slice.claimed.key}",
+        hint=f'they are kept in {".".join(table.quarantine_table)}; mend the source, or set bad_rows = "quarantine"',
+    )

@@ -1,0 +1,147 @@
+"""Claiming: a lease in the audit DB, a fence in the destination, and an end to what dead attempts left at work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from hakiri_dagster.audit.chunks import ChunkStore
+from hakiri_dagster.audit.claims import BusyChunk, Claim, Claims, Failure, Outcome
+from hakiri_dagster.destinations.contract import Fence, LedgerEntry
+from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
+from hakiri_dagster.errors import HakiriError, LeaseLost
+from hakiri_dagster.pipeline.survey import Survey, Wanted, remember
+from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.chunks import Slice
+from hakiri_dagster.planning.states import DueSlice, committed_cursor
+
+
+@dataclass(slots=True, eq=False)
+class ClaimedSlice:
+    """A slice that this worker alone may publish."""
+
+    claim: Claim
+    fence: Fence
+    _store: ChunkStore
+    settled: bool = field(default=False)
+
+    @property
+    def key(self) -> str:
+        return self.claim.key
+
+    @property
+    def slice(self) -> Slice:
+        return self.claim.due.slice
+
+    @property
+    def attempt(self) -> int:
+        return self.claim.attempt
+
+    def committed(self, cursor_max: int | None) -> int | None:
+        return committed_cursor(self.claim.due, cursor_max)
+
+    def done(self, entry: LedgerEntry) -> None:
+        self.settled = True
+        self._store.done(self.claim, Outcome(entry.rows, entry.bytes, entry.cursor_committed, entry.load_id))
+
+    def failed(self, error: HakiriError) -> None:
+        self.settled = True
+        if not isinstance(error, LeaseLost):
+            self._store.failed(self.claim, Failure(error.kind, str(error)))
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    slices: tuple[ClaimedSlice, ...]
+    busy: tuple[BusyChunk, ...]
+    overtaken: tuple[str, ...]
+
+
+@contextmanager
+def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
+    """What is neither published nor failed at the end is given back."""
+    owed = survey.owed(wanted)
+    remember(way.audit, survey, owed)
+    slices = [due for due in (*owed.slices, *owed.busy) if wanted.means(due.key)]
+    if not slices:
+        yield Claimed((), (), ())
+        return
+    store = way.audit.chunks
+    claims = _leased(way, slices)
+    with _kept_alive(store, claims.claimed, way.settings.lease_ttl_seconds):
+        taken: tuple[ClaimedSlice, ...] = ()
+        try:
+            taken = _fenced(way, claims.claimed, owed.overtaken)
+            yield Claimed(taken, claims.busy, claims.overtaken)
+        finally:
+            settled = {slice_.key for slice_ in taken if slice_.settled}
+            _give_back(store, [claim for claim in claims.claimed if claim.key not in settled])
+
+
+def _leased(way: Way, slices: Sequence[DueSlice]) -> Claims:
+    return way.audit.chunks.claim(
+        way.table.pipeline_id,
+        way.table.name,
+        slices,
+        holder=way.holder,
+        run_id=way.run_id,
+        ttl_seconds=way.settings.lease_ttl_seconds,
+        holder_is_dead=_is_dead,
+    )
+
+
+def _is_dead(holder: str) -> bool | None:
+    alive = ProcessIdentity.parse(holder).is_alive_here()
+    return None if alive is None else not alive
+
+
+def _fenced(way: Way, claims: Sequence[Claim], gone: Sequence[str]) -> tuple[ClaimedSlice, ...]:
+    """Chunks that left the plan while somebody works on them are fenced as well: they may not publish any more."""
+    if not claims:
+        return ()
+    if any(claim.dead for claim in claims) and is_remote(way.settings):
+        _interrupt_dead(way, claims)
+    fences = way.destination.claim(way.table, [*(claim.key for claim in claims), *gone], way.holder)
+    return tuple(ClaimedSlice(claim, fences[claim.key], way.audit.chunks) for claim in claims)
+
+
+def _interrupt_dead(way: Way, claims: Sequence[Claim]) -> None:
+    """Over Connect a killed client's tasks go on."""
+    session = way.spark()
+    for holder in {claim.dead.holder for claim in claims if claim.dead}:
+        interrupt_attempt(session, spark_tag(holder))
+
+
+def spark_tag(holder: str) -> str:
+    """Tags may hold no comma."""
+    return f"hakiri {holder}".replace(",", ";")
+
+
+def _give_back(store: ChunkStore, claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        try:
+            store.release([claim])
+        except LeaseLost:
+            continue  # somebody else has it already
+
+
+@contextmanager
+def _kept_alive(store: ChunkStore, claims: Sequence[Claim], ttl_seconds: int) -> Iterator[None]:
+    """Renews the leases until the block ends. A lease that was lost shows at publish, by the fence."""
+    stop = threading.Event()
+
+    def renew() -> None:
+        while not stop.wait(ttl_seconds / 3):
+            with suppress(HakiriError):  # an audit DB that is away for a while: the next beat may reach it
+                store.heartbeat(claims, ttl_seconds)
+
+    thread = threading.Thread(target=renew, name="lease-heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,143 @@
+"""One pass over the source for many slices: read, project, stage. The candidates come out one a slice."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hakiri_dagster.connectors.contract import Reading
+from hakiri_dagster.destinations.contract import BadRow, Load, Target
+from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
+from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
+from hakiri_dagster.pipeline.projection import arrow_columns, project
+from hakiri_dagster.pipeline.slices import Splitter
+from hakiri_dagster.pipeline.staging import StagingPlan
+from hakiri_dagster.pipeline.survey import Survey, cursor_of
+from hakiri_dagster.pipeline.way import Way
+
+SLICES_A_PASS = 128
+"""Bounds open files and encoders a worker, and the disk that candidates take."""
+
+_OWNER = "owner"
+
+
+def passes(slices: Sequence[ClaimedSlice]) -> Iterator[Sequence[ClaimedSlice]]:
+    for start in range(0, len(slices), SLICES_A_PASS):
+        yield slices[start : start + SLICES_A_PASS]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSlice:
+    claimed: ClaimedSlice
+    load: Load
+    candidate: StagedCandidate
+    _staging: Staging
+    _index: int
+
+    @property
+    def report(self) -> SliceReport:
+        return self._staging.report(self._index)
+
+    def bad_rows(self) -> Iterator[BadRow]:
+        return self._staging.bad_rows(self._index)
+
+    def reading_failed(self) -> bool:
+        return self._staging.failed
+
+    def forget_files(self) -> None:
+        self._staging.forget(self._index)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    slices: tuple[StagedSlice, ...]
+    _staging: Staging
+
+    def raise_if_reading_failed(self) -> None:
+        """Spark's error belongs to all slices of the pass, not to the one that met it first."""
+        if self._staging.failed:
+            self._staging.reports()
+
+
+@contextmanager
+def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[Staged]:
+    directory = _new_directory(way)
+    with translate_spark_errors():
+        spark = way.spark()
+        reading = survey.read(spark, [claim.slice for claim in group])
+    try:
+        staging = _stage(way, target, reading, group, directory)
+        try:
+            yield Staged(tuple(_slice(way, target, staging, *each) for each in enumerate(group)), staging)
+        finally:
+            staging.close()
+    finally:
+        reading.close()
+
+
+def _stage(way: Way, target: Target, reading: Reading, group: Sequence[ClaimedSlice], directory: Path) -> Staging:
+    table = way.table
+    empty_as_null = table.load.empty_as_null if table.load.empty_as_null is not None else way.source.text_format
+    full_provenance = table.load.provenance == "full"
+    with translate_spark_errors():
+        frame = project(reading, empty_as_null=empty_as_null, with_row_hash=full_provenance)
+        encoder = way.destination.encoder_plan(table, target, arrow_columns(frame, reading.schema))
+    plan = StagingPlan(
+        directory=str(directory),
+        encoder=encoder,
+        source_columns=tuple(column.name for column in reading.schema.columns),
+        splitter=Splitter.of(
+            [claim.slice.bounds for claim in group], {file.path: file.marker for file in reading.files}
+        ),
+        load_ids=tuple(claim.fence.load_id for claim in group),
+        files=reading.files,
+        cursor=cursor_of(table),
+        ingested_at=datetime.now(UTC) if full_provenance else None,
+    )
+    return Staging(frame, plan, tag=spark_tag(way.holder))
+
+
+def _slice(way: Way, target: Target, staging: Staging, index: int, claim: ClaimedSlice) -> StagedSlice:
+    load = Load(
+        table=way.table,
+        slice=claim.slice,
+        fence=claim.fence,
+        run_id=way.run_id,
+        attempt=claim.attempt,
+        target=target,
+        columns=staging.columns,
+    )
+    return StagedSlice(claim, load, staging.candidate(index), staging, index)
+
+
+def _new_directory(way: Way) -> Path:
+    """Under the table's own folder; what dead attempts left there goes first."""
+    folder = candidates_folder(way.candidates, way.table)
+    folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    directory = folder / f"attempt-{uuid.uuid4().hex[:16]}"
+    directory.mkdir()
+    (directory / _OWNER).write_text(way.holder)
+    return directory
+
+
+def candidates_folder(candidates: Path, table: Table) -> Path:
+    return candidates / table.pipeline_id / table.name.encode().hex()[:120]
+
+
+def _sweep(folder: Path) -> None:
+    for directory in folder.iterdir():
+        try:
+            owner = ProcessIdentity.parse((directory / _OWNER).read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # being made, or being removed, right now
+        if owner.is_alive_here() is False:
+            shutil.rmtree(directory, ignore_errors=True)

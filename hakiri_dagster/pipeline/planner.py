@@ -1,0 +1,94 @@
+"""Surveys as plans: the typed stages that `plan` prints and `apply` executes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hakiri_dagster.errors import DestinationError, HakiriError
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.planning.plan import (
+    CarryOver,
+    ChangeTarget,
+    ChunkCounts,
+    LoadChunks,
+    ProjectPlan,
+    Refuse,
+    Stage,
+    TablePlan,
+)
+from hakiri_dagster.security.secrets import redact
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    plan: ProjectPlan
+    surveys: tuple[tuple[Table, Survey], ...]
+
+    def of(self, table: Table) -> TablePlan:
+        return next(
+            entry for entry in self.plan.tables if (entry.pipeline_id, entry.table) == (table.pipeline_id, table.name)
+        )
+
+
+def table_plan(survey: Survey) -> TablePlan:
+    table = survey.table
+    return TablePlan(
+        pipeline_id=table.pipeline_id,
+        table=table.name,
+        target=f"{table.target_schema}.{table.target_name}",
+        mode=table.mode,
+        is_new=survey.target is None,
+        stages=tuple(_stages(survey)),
+        chunks=_counts(survey),
+        warnings=survey.warnings,
+    )
+
+
+def failed_plan(table: Table, error: HakiriError) -> TablePlan:
+    return TablePlan(
+        pipeline_id=table.pipeline_id,
+        table=table.name,
+        target=f"{table.target_schema}.{table.target_name}",
+        mode=table.mode,
+        is_new=False,
+        error=redact(str(error)),
+    )
+
+
+def refuse_what_cannot_load(survey: Survey) -> None:
+    refused = [change.description for change in survey.changes if change.refused]
+    if refused:
+        raise DestinationError("; ".join(refused), where=survey.table.label)
+
+
+def _stages(survey: Survey) -> Sequence[Stage]:
+    refusals = [Refuse(change.description) for change in survey.changes if change.refused]
+    changes = [ChangeTarget(change.description) for change in survey.changes if not change.refused]
+    carried = [CarryOver(survey.due.carried_over)] if survey.due.carried_over and survey.plan_changed else []
+    loads = [LoadChunks(survey.due_keys, _estimate(survey))] if survey.due_keys else []
+    # A change of the target comes with the load that needs it; alone it is not worth a run.
+    return [*refusals, *(changes if loads else []), *carried, *loads]
+
+
+def _estimate(survey: Survey) -> int | None:
+    """The source's rows, by the share of its chunks that is due: a guess, good enough to see the size of the work."""
+    rows = survey.discovery.rows_estimate
+    if rows is None or not survey.chunks:
+        return rows
+    return round(rows * len(survey.due_keys) / len(survey.chunks))
+
+
+def _counts(survey: Survey) -> ChunkCounts:
+    after = {state.key: state.status for state in (*survey.states, *survey.due.states)}
+    counts = Counter(after.get(chunk.key, "pending") for chunk in survey.chunks)
+    owed = {due.key for due in survey.due.slices}
+    reopened = sum(1 for key in owed if after.get(key) == "done")
+    return ChunkCounts(
+        done=counts["done"] - reopened,
+        pending=counts["pending"] + reopened,
+        failed=counts["failed"],
+        running=counts["running"],
+    )

@@ -1,0 +1,46 @@
+"""`pipeline_run`: what ran and how it ended, whatever the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.pipeline.way import Totals, Way
+from hakiri_dagster.security.secrets import redact
+
+
+@contextmanager
+def recorded(way: Way) -> Iterator[None]:
+    table = way.table
+    way.audit.runs.start(way.run_id, table.pipeline_id, table.name)
+    try:
+        yield
+    except HakiriError as error:
+        way.totals.errors.append(error)
+        way.observer.stopped(table, error)
+        raise
+    finally:
+        _finish(way)
+
+
+def _finish(way: Way) -> None:
+    totals = way.totals
+    first = totals.errors[0] if totals.errors else None
+    way.audit.runs.finish(
+        way.run_id,
+        way.table.pipeline_id,
+        way.table.name,
+        status=_status(totals),
+        rows=totals.rows,
+        bytes_=totals.bytes,
+        error_kind=first.kind if first else None,
+        error_message=redact(str(first)) if first else None,
+    )
+
+
+def _status(totals: Totals) -> Literal["success", "failed", "partial"]:
+    if not totals.errors:
+        return "success"
+    return "partial" if totals.chunks else "failed"

@@ -1,0 +1,220 @@
+"""What a table's source holds, what of it is published, and what is due. Whoever plans or loads looks here first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Literal, assert_never
+
+from pyspark.sql import SparkSession
+
+from hakiri_dagster.audit.database import AuditDb
+from hakiri_dagster.audit.tables import StoredPlan
+from hakiri_dagster.connectors.contract import Discovery, FileState, Known, Reading, SourceTable, SparkProvider
+from hakiri_dagster.destinations.contract import Destination, LedgerEntry, SchemaChange, Target
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.manifest.spec import WHOLE_TABLE_MODES
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.again import loaded_again
+from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks, plan_full
+from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice
+from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.due import due_slices
+from hakiri_dagster.planning.due_files import due_files
+from hakiri_dagster.planning.due_full import due_full
+from hakiri_dagster.planning.generations import plan_text, with_generation
+from hakiri_dagster.planning.repair import after_ledger, without_target
+from hakiri_dagster.planning.source_files import FileVersion, touched_by
+from hakiri_dagster.planning.states import ChunkState, Due
+
+Shape = Literal["cursor", "files", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which chunks a run is for. `published_by`: runs that this one retries; what they published is left alone."""
+
+    keys: tuple[str, ...]
+    due_only: bool
+    with_keyless: bool = False
+    published_by: tuple[str, ...] = ()
+
+    def means(self, key: str) -> bool:
+        return key in self.keys or (self.with_keyless and key in (NULL_KEY, OUTSIDE_KEY))
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    table: Table
+    source: SourceTable
+    shape: Shape
+    discovery: Discovery
+    chunks: tuple[Chunk, ...]
+    states: tuple[ChunkState, ...]
+    due: Due
+    plan: str
+    plan_changed: bool
+    target: Target | None
+    ledger: tuple[LedgerEntry, ...]
+    changes: tuple[SchemaChange, ...]
+    warnings: tuple[str, ...]
+    moment: datetime
+    taken_in: dict[str, FileVersion]
+
+    @property
+    def schema(self) -> SourceSchema:
+        if self.discovery.schema is None:
+            raise SourceError("the source's columns are not known", where=self.table.label)
+        return self.discovery.schema
+
+    @property
+    def from_files(self) -> bool:
+        return bool(self.discovery.files)
+
+    @property
+    def due_keys(self) -> tuple[str, ...]:
+        return tuple(due.key for due in (*self.due.slices, *self.due.busy))
+
+    def read(self, spark: SparkSession, slices: Sequence[Slice]) -> Reading:
+        files = {file.path: file for file in self.discovery.files}
+        return self.source.read(spark, self.schema, cursor_of(self.table), slices, files)
+
+    def owed(self, wanted: Wanted) -> Due:
+        """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""
+        if wanted.due_only:
+            return self.due
+        spared = {entry.chunk_key for entry in self.ledger if entry.run_id in wanted.published_by}
+        chunks = [chunk for chunk in self.chunks if wanted.means(chunk.key) and chunk.key not in spared]
+        return self._due_after(loaded_again(self.states, chunks))
+
+    @property
+    def stored_plan(self) -> StoredPlan:
+        """As partitions are made from it."""
+        lowers = [chunk.bounds.interval.lower for chunk in self.chunks if isinstance(chunk.bounds, CursorRange)]
+        return StoredPlan(self.plan, lowers[0] if lowers else None)
+
+    def versions(self) -> list[FileVersion]:
+        return [FileVersion(**asdict(file)) for file in self.discovery.files]
+
+    def _due_after(self, states: Sequence[ChunkState]) -> Due:
+        due = _due(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment)
+        return with_generation(due, self.chunks, states, self.plan_changed)
+
+
+def look(table: Table, source: SourceTable, destination: Destination, audit: AuditDb, spark: SparkProvider) -> Survey:
+    """Asks source, destination and audit DB; changes nothing."""
+    moment = datetime.now(UTC)
+    discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table), spark=spark)
+    target = destination.describe(table)
+    ledger = tuple(destination.ledger(table))
+    stored = audit.chunks.states(table.pipeline_id, table.name)
+    states = after_ledger(stored, ledger) if target is not None else without_target(stored)
+    shape = shape_of(table, source)
+    chunks, doubts = _chunks(table, shape, discovery, moment)
+    taken_in = audit.files.taken_in(table.pipeline_id, table.name)
+    due = _due(table, shape, discovery, chunks, states, taken_in, moment)
+    plan = _plan_text(table, shape, discovery)
+    changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)
+    return Survey(
+        table=table,
+        source=source,
+        shape=shape,
+        discovery=discovery,
+        chunks=chunks,
+        states=states,
+        due=with_generation(due, chunks, states, changed),
+        plan=plan,
+        plan_changed=changed,
+        target=target,
+        ledger=ledger,
+        changes=_changes(table, destination, discovery),
+        warnings=(*discovery.warnings, *doubts, *due.warnings),
+        moment=moment,
+        taken_in=taken_in,
+    )
+
+
+def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
+    """Stores the plan, and what was found out about the source, so that nothing is looked at twice."""
+    table, schema = survey.table, survey.discovery.schema
+    if schema is not None and survey.source.text_format:
+        audit.tables.put_schema(table.pipeline_id, table.name, schema)
+    versions = survey.versions()
+    audit.files.put(table.pipeline_id, table.name, versions)
+    audit.tables.sync(table.pipeline_id, table.name, due, plan=survey.stored_plan, files=versions)
+
+
+def cursor_of(table: Table) -> str | None:
+    """A whole-table mode has one chunk, whatever the pipeline's cursor is."""
+    return None if table.mode in WHOLE_TABLE_MODES else table.cursor
+
+
+def shape_of(table: Table, source: SourceTable) -> Shape:
+    """What the chunks of a table are: windows of its cursor, its files, or the whole of it."""
+    if cursor_of(table) is not None:
+        return "cursor"
+    return "files" if source.chunked_by_file and table.mode not in WHOLE_TABLE_MODES else "full"
+
+
+def _known(audit: AuditDb, table: Table) -> Known:
+    files = audit.files.known(table.pipeline_id, table.name)
+    return Known(
+        schema=audit.tables.schema(table.pipeline_id, table.name),
+        files={path: FileState(**asdict(version)) for path, version in files.items()},
+    )
+
+
+def _chunks(
+    table: Table, shape: Shape, discovery: Discovery, moment: datetime
+) -> tuple[tuple[Chunk, ...], tuple[str, ...]]:
+    match shape:
+        case "cursor":
+            if discovery.cursor_kind is None or discovery.extent is None:
+                return (), ()
+            backfill = table.backfill
+            settings = WindowSettings.parse(discovery.cursor_kind, backfill.window, backfill.start_from)
+            return plan_chunks(discovery.cursor_kind, discovery.extent, settings, moment), ()
+        case "files":
+            return plan_file_chunks(discovery.source_files)
+        case "full":
+            return plan_full(), ()
+        case _:
+            assert_never(shape)
+
+
+def _plan_text(table: Table, shape: Shape, discovery: Discovery) -> str:
+    if discovery.cursor_kind is not None and shape == "cursor":
+        return plan_text(discovery.cursor_kind, table.backfill.window)
+    return shape
+
+
+def _due(
+    table: Table,
+    shape: Shape,
+    discovery: Discovery,
+    chunks: Sequence[Chunk],
+    states: Sequence[ChunkState],
+    taken_in: dict[str, FileVersion],
+    moment: datetime,
+) -> Due:
+    match shape:
+        case "cursor":
+            if discovery.cursor_kind is None or discovery.extent is None:
+                return Due()
+            versions = [FileVersion(**asdict(file)) for file in discovery.files]
+            touched = touched_by(taken_in, versions) if versions else None
+            return due_slices(chunks, states, discovery.extent, kind=discovery.cursor_kind, now=moment, touched=touched)
+        case "files":
+            return due_files(chunks, states)
+        case "full":
+            fingerprint, schedule = discovery.fingerprint, table.schedule
+            return due_full(states, fingerprint=fingerprint, schedule=schedule, timezone=table.timezone, now=moment)
+        case _:
+            assert_never(shape)
+
+
+def _changes(table: Table, destination: Destination, discovery: Discovery) -> tuple[SchemaChange, ...]:
+    if discovery.schema is None:
+        return ()
+    return tuple(destination.planned_changes(table, discovery.schema, with_file_hash=bool(discovery.files)))
