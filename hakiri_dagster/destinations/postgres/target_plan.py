@@ -12,18 +12,15 @@ from hakiri_dagster.destinations.contract import (
     LOAD_ID_COLUMN,
     ROW_HASH_COLUMN,
     SOURCE_FILE_HASH_COLUMN,
-    TargetColumn,
 )
-from hakiri_dagster.destinations.postgres.catalog import Found, base_types, existing_types, schema_exists, stored_name
+from hakiri_dagster.destinations.postgres.catalog import Found, existing_types, schema_exists, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
-from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
-from hakiri_dagster.destinations.postgres.types import arrow_type, parse_type, wanted_type
+from hakiri_dagster.destinations.postgres.target_objections import name_objections, objections
+from hakiri_dagster.destinations.postgres.types import parse_type, wanted_type
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
-
-_MOST_COLUMNS = 1600
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +47,13 @@ class TargetPlanner:
     with_file_hash: bool
 
     def changes(self, found: Found | None) -> list[Change]:
-        objections = self._name_objections()
-        if objections:
-            return [_refusal(text) for text in objections]
-        changes = [*self._refusals(found), *self._schemas()]
-        wanted = [*self._source_columns(), *self._provenance_columns()]
+        wrong = name_objections(self.schema)
+        if wrong:
+            return [_refusal(text) for text in wrong]
+        provenance = self._provenance_columns()
+        wrong = objections(self.connection, self.table, self.schema, found, {column.name for column in provenance})
+        changes = [*map(_refusal, wrong), *self._schemas()]
+        wanted = [*self._source_columns(), *provenance]
         if found is None:
             return [*changes, self._create_table(wanted), *self._indexes(None)]
         present = {column.name for column in found.target.columns}
@@ -68,77 +67,6 @@ class TargetPlanner:
     @property
     def _label(self) -> str:
         return f"{self.table.target_schema}.{self.table.target_name}"
-
-    def _name_objections(self) -> list[str]:
-        first_by_name: dict[str, str] = {}
-        objections = []
-        for column in self.schema.columns:
-            if not column.name or "\0" in column.name:
-                objections.append(f"a column's name cannot be {column.name!r}; rename it at the source")
-            kept = stored_name(column.name)
-            if kept in first_by_name:
-                objections.append(
-                    f"columns {first_by_name[kept]!r} and {column.name!r} are one to PostgreSQL, "
-                    "which keeps 63 bytes of a name; rename one at the source"
-                )
-            first_by_name[kept] = column.name
-        if len(self.schema.columns) > _MOST_COLUMNS - 4:
-            objections.append(f"{len(self.schema.columns)} columns; PostgreSQL takes {_MOST_COLUMNS} at most")
-        return objections
-
-    def _refusals(self, found: Found | None) -> list[Change]:
-        mode = mode_of(self.table)
-        columns = [column.name for column in self.schema.columns]
-        objections = [*mode.objections(self.table, found, columns), *self._unknown_keys(columns)]
-        if found is not None:
-            objections += [*self._misfits(found), *self._unfilled(found)]
-        return [_refusal(text) for text in objections]
-
-    def _unknown_keys(self, columns: Sequence[str]) -> list[str]:
-        present = set(columns)
-        unknown = [name for name in self.table.primary_key if name not in present]
-        unknown_types = [name for name in self.table.columns if name not in present]
-        return [
-            *(f"the primary_key names {name}, which the source does not have" for name in unknown),
-            *(f"`columns` names {name}, which the source does not have" for name in unknown_types),
-        ]
-
-    def _misfits(self, found: Found) -> list[str]:
-        kept = base_types(self.connection, found.oid)
-        by_lower = {column.name.lower(): column for column in found.target.columns}
-        objections = []
-        for column in self.schema.columns:
-            name = stored_name(column.name)
-            if name not in kept:
-                twin = by_lower.get(name.lower())
-                if twin is not None:
-                    objections.append(
-                        f"the source's column {column.name} differs from the target's {twin.name} in case only; "
-                        "rename one of them"
-                    )
-            elif wire_for(arrow_type(column.spark_type), kept[name].type) is None:
-                shown = next(c.type for c in found.target.columns if c.name == name)
-                objections.append(
-                    f"{column.name} is {column.native_type or column.spark_type} in the source and {shown} in the "
-                    "target, which cannot store it; change the target's column, or cast it at the source"
-                )
-        generated = {column.name for column in found.target.columns if column.generated}
-        objections += [
-            f"{column.name} is generated by the target and cannot be loaded; leave it out at the source"
-            for column in self.schema.columns
-            if stored_name(column.name) in generated
-        ]
-        return objections
-
-    def _unfilled(self, found: Found) -> list[str]:
-        loaded = {stored_name(column.name) for column in self.schema.columns}
-        loaded |= {column.name for column in self._provenance_columns()}
-        return [
-            f"the target's column {column.name} is NOT NULL without a default, and the source does not have it; "
-            "give it a default, make it nullable, or add it to the source"
-            for column in found.target.columns
-            if _must_be_filled(column) and column.name not in loaded
-        ]
 
     def _schemas(self) -> list[Change]:
         wanted = [self.table.target_schema]
@@ -215,10 +143,6 @@ class TargetPlanner:
 
 def _refusal(text: str) -> Change:
     return Change(text, None)
-
-
-def _must_be_filled(column: TargetColumn) -> bool:
-    return not (column.nullable or column.has_default or column.generated)
 
 
 def _definition(column: NewColumn) -> sql.Composed:

@@ -42,7 +42,7 @@ CASES: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
     ("numeric(4,0)", pa.int64(), [9999], [10000]),
     ("numeric(4,2)", pa.string(), ["1.5", "99.99", "1e1", "NaN", "0012.340"], ["1.234", "100", "inf", "x", "1_0"]),
     ("numeric(4,2)", pa.float64(), [1.25, float("nan")], [1.255, 100.0, float("inf")]),
-    ("numeric", pa.string(), ["1e500", "nan", " 2.5", "-inf"], ["", "abc", "1_0", "\uff11", "sNaN", "nan1", "1e200000"]),
+    ("numeric", pa.string(), ["1e500", "nan", " 2.5", "-inf"], ["", "abc", "1_0", "\uff11", "nan1", "1e200000"]),
     ("numeric(5,-2)", pa.string(), ["12300"], ["12345"]),
     ("boolean", pa.string(), ["true", "0"], ["maybe"]),
     ("date", pa.string(), ["2024-02-29"], ["2023-02-29", "yesterday"]),
