@@ -35,6 +35,9 @@ class OpenLoad:
         try:
             with _answered(self.connections, self.load):
                 ledger.check_fence(self.connection, self.load, lock=True)
+                published = ledger.entry(self.connection, self.load.fence.load_id)
+                if published is not None:
+                    return published  # by an earlier try whose answer was lost; `undo` drops this one's rows
                 self._refuse_overtaken_bounds()
                 entry = ledger.record(
                     self.connection,

@@ -244,6 +244,17 @@ def test_a_backend_that_is_lost_while_rows_are_fed_is_a_transient_error(make_sho
     assert shop.ids() == [1, 2, 3]
 
 
+@every_mode
+def test_a_load_that_was_published_unawares_is_not_published_twice(make_shop: MakeShop, mode: LoadMode) -> None:
+    """Its answer was lost, and the destination could not be asked: so the worker tries again."""
+    shop = make_shop(mode)
+    load = shop.load()
+    first = shop.destination.prepare(load, shop.candidate(load, FIRST)).publish(None, 0)
+    before = shop.fingerprint()
+    assert shop.destination.prepare(load, shop.candidate(load, FIRST)).publish(None, 0) == first
+    assert shop.fingerprint() == before
+
+
 def test_load_ids_rise_with_every_claim(make_shop: MakeShop) -> None:
     shop = make_shop()
     ids = [shop.publish(FIRST).load_id for _ in range(3)]
