@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # py4j ships no types
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 
 from hakiri_dagster import errors
@@ -89,6 +89,8 @@ def _raised_in_worker(text: str, where: str | None) -> HakiriError | None:
 def _is_lost(error: Exception, text: str) -> bool:
     if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
         return True
+    if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError) and "Trace:" not in text:
+        return True  # Java said nothing at all.
     if isinstance(error, grpc.RpcError):
         return getattr(error, "code", lambda: None)() in _LOST_CODES
     status = getattr(error, "getGrpcStatusCode", lambda: None)()

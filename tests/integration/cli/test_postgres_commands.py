@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hakiri_dagster.cli import postgres_commands
+from hakiri_dagster.engine import embedded_postgres
+
+
+@pytest.fixture
+def started(project_dir: Path) -> Iterator[Path]:
+    (project_dir / ".env").write_text("SHOP_URL=kept\nHAKIRI_DAGSTER_URL=old\n")
+    assert postgres_commands.start(project_dir) == 0
+    yield project_dir
+    postgres_commands.stop(project_dir)
+
+
+def environment_of(project: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in (project / ".env").read_text().splitlines())
+
+
+def test_start_leaves_a_server_with_all_databases_and_tells_dagster_of_it(started: Path) -> None:
+    environment = environment_of(started)
+    assert environment.pop("DAGSTER_HOME") == str(started / ".hakiri" / "dagster")
+    url = environment.pop("HAKIRI_DAGSTER_URL")
+    assert environment == {"SHOP_URL": "kept"}
+    with psycopg.connect(url.replace("+psycopg2", "")) as connection:
+        names = connection.execute("SELECT datname FROM pg_database").fetchall()
+    assert {"warehouse", "dagster", "audit"} <= {name for (name,) in names}
+
+
+def test_the_environment_file_holds_a_password_and_is_private(started: Path) -> None:
+    assert stat.S_IMODE((started / ".env").stat().st_mode) == 0o600
+
+
+def test_starting_again_changes_nothing_and_stop_stops_it(started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = environment_of(started)
+    assert postgres_commands.start(started) == 0
+    assert environment_of(started) == before
+    assert postgres_commands.stop(started) == 0
+    assert not embedded_postgres.is_running(started / ".hakiri" / "postgres")
+    assert before["HAKIRI_DAGSTER_URL"].split(":")[2].split("@")[0] not in "".join(capsys.readouterr())
+
+
+def test_stopping_what_never_ran_is_no_error(project_dir: Path) -> None:
+    assert postgres_commands.stop(project_dir) == 0

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from hakiri_dagster.engine.spark_failures import as_hakiri_error, translate_spark_errors, useful_text
+from hakiri_dagster.errors import EngineError, EngineLost, LeaseLost, SourceUnavailable
+
+JAVA = """An error occurred while calling o1.count.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
+\tat org.apache.spark.scheduler.DAGScheduler.abort(DAGScheduler.scala:1)
+Caused by: java.io.IOException: outer
+\tat a.b(C.java:1)
+\t... 3 more
+Caused by: java.io.FileNotFoundException: /data/orders.csv
+\tat a.b(C.java:2)
+"""
+
+WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "x.py", line 1, in run
+    raise SourceUnavailable("the source did not answer")
+hakiri_dagster.errors.SourceUnavailable: the source did not answer
+  hint: try later
+
+JVM stacktrace:
+org.apache.spark.api.python.PythonException
+\tat a.b(C.java:2)
+"""
+
+
+def test_of_a_java_stack_the_deepest_cause_is_kept() -> None:
+    assert useful_text(JAVA) == "java.io.FileNotFoundException: /data/orders.csv"
+
+
+def test_of_a_python_traceback_the_exception_is_kept() -> None:
+    frames = 'x\nTraceback (most recent call last):\n  File "a", line 1\n    raise\n'
+    text = f"{frames}ValueError: bad\nnews\n\nDriver stacktrace:\n\tat a.b"
+    assert useful_text(text) == "ValueError: bad news"
+
+
+def test_a_long_text_is_cut() -> None:
+    assert len(useful_text("x" * 10_000)) < 1000
+
+
+def test_an_error_of_ours_crosses_from_the_worker_with_its_type_and_hint() -> None:
+    error = as_hakiri_error(RuntimeError(WORKER), "shop/orders")
+    assert isinstance(error, SourceUnavailable)
+    assert str(error) == "shop/orders: the source did not answer\n  hint: try later"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JError("An error occurred while calling o55.sc"),
+        Py4JNetworkError("Answer from Java side is empty"),
+        ConnectionRefusedError(111, "Connection refused"),
+        RuntimeError("Job 3 cancelled because SparkContext was shut down"),
+        RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid."),
+        RuntimeError("Caused by: java.lang.OutOfMemoryError: Java heap space"),
+        RuntimeError("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"),
+    ],
+)
+def test_losing_spark_is_transient(error: Exception) -> None:
+    assert isinstance(as_hakiri_error(error), EngineLost)
+
+
+def test_all_else_is_permanent() -> None:
+    error = as_hakiri_error(RuntimeError("[PATH_NOT_FOUND] Path does not exist: file:/x"), "shop/orders")
+    assert type(error) is EngineError
+    assert error.kind == "permanent"
+
+
+def test_our_own_errors_pass_unchanged() -> None:
+    with pytest.raises(LeaseLost, match="taken over"), translate_spark_errors("shop/orders"):
+        raise LeaseLost("taken over")
