@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import dagster as dg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hakiri_dagster.manifest.schedules import cron_of
+from hakiri_dagster.planning.schedules import has_elapsed, next_tick
+
+ZONES = ("UTC", "Europe/Berlin", "America/New_York")
+SCHEDULES = (
+    "every 15m", "every 6h", "every 1d", "@monthly", "0 */2 * * *", "5,35 8-18 * * mon-fri",
+    "0 12 1 * 1", "30 4 29 2 *", "0 0 * jan,jul sun", "10-50/20 3 * * 7",
+)  # fmt: skip
+
+
+@given(
+    st.sampled_from(SCHEDULES),
+    st.sampled_from(ZONES),
+    st.datetimes(datetime(2024, 1, 1), datetime(2027, 1, 1)).filter(lambda d: not 0 <= d.hour <= 3),
+)
+def test_the_next_tick_is_the_one_that_dagster_would_take(schedule: str, zone: str, moment: datetime) -> None:
+    after = moment.replace(tzinfo=ZoneInfo(zone), microsecond=0, second=1)
+    theirs = dg.TimeWindowPartitionsDefinition(
+        start=after, cron_schedule=cron_of(schedule), timezone=zone, fmt="%Y-%m-%dT%H:%M"
+    ).get_next_partition_window(after, respect_bounds=False)
+    assert theirs is not None
+    assert next_tick(schedule, zone, after=after) == theirs.start
+
+
+@pytest.mark.parametrize(
+    ("schedule", "since", "now", "elapsed"),
+    [
+        ("every 15m", "12:00:10", "12:14:59", False),
+        ("every 15m", "12:00:10", "12:15:00", True),
+        ("0 * * * *", "12:00:00", "12:59:59", False),
+        ("0 * * * *", "11:59:59", "12:00:00", True),
+    ],
+)
+def test_a_schedule_has_elapsed_once_it_ticked(schedule: str, since: str, now: str, elapsed: bool) -> None:
+    day = "2026-11-18T"
+    assert (
+        has_elapsed(
+            schedule,
+            "UTC",
+            since=datetime.fromisoformat(f"{day}{since}+00:00"),
+            now=datetime.fromisoformat(f"{day}{now}+00:00"),
+        )
+        is elapsed
+    )
+
+
+def test_two_restricted_day_fields_mean_either() -> None:
+    after = datetime(2026, 11, 1, 13, tzinfo=ZoneInfo("UTC"))
+    assert next_tick("0 12 1 * 1", "UTC", after=after) == datetime(2026, 11, 2, 12, tzinfo=ZoneInfo("UTC"))
+
+
+def test_a_leap_day_is_found_years_ahead() -> None:
+    after = datetime(2096, 3, 1, tzinfo=ZoneInfo("UTC"))
+    assert next_tick("30 4 29 2 *", "UTC", after=after) == datetime(2104, 2, 29, 4, 30, tzinfo=ZoneInfo("UTC"))
