@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.places import Entry
@@ -85,4 +85,7 @@ def _database(url: str | None) -> str:
     if url is None:
         return "embedded"
     parts = urlsplit(url)
-    return f"{parts.hostname or ''}:{parts.port or 5432}{unquote(parts.path)}"
+    asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    hosts = asked.get("host") or parts.netloc.rpartition("@")[2].lower()
+    port = "" if hosts.rpartition(":")[2].isdecimal() else f":{asked.get('port', '5432')}"
+    return f"{hosts}{port}/{asked.get('dbname') or unquote(parts.path).lstrip('/')}"

@@ -51,13 +51,19 @@ Flag = Annotated[bool, Strict()]
 Text = Annotated[str, Field(min_length=1)]
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 def _names(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         if not value:
             raise wrong("the list is empty", "name at least one column, or leave it out")
-        twice = next((name for name in value if isinstance(name, str) and value.count(name) > 1), None)
-        if twice is not None:
-            raise wrong(f"{quoted(twice)} is named twice")
+        seen: set[str] = set()
+        for name in filter(_is_text, value):
+            if name in seen:
+                raise wrong(f"{quoted(name)} is named twice")
+            seen.add(name)
     return value
 
 

@@ -35,9 +35,11 @@ BUILT_DESTINATIONS = ("postgres", "context")
 def pipeline_not_yet(entry: Entry) -> Iterator[Problem]:
     yield from _connector(entry, ("source", "connector"), "source", BUILT_SOURCES)
     yield from _connector(entry, ("destination", "connector"), "destination", BUILT_DESTINATIONS)
+    yield from _remote_files(entry, ("source", "config", "path"))
     yield from _features(entry, ())
     tables = entry.value(("tables",))
     for index in range(len(tables) if isinstance(tables, list) else 0):
+        yield from _remote_files(entry, ("tables", index, "path"))
         yield from _features(entry, ("tables", index))
 
 
@@ -60,6 +62,14 @@ def _features(entry: Entry, at: KeyPath) -> Iterator[Problem]:
         if _asks_for_it(entry.value(path)):
             verb = "are" if name.startswith(("hooks", "dataset", "row", "`transforms")) else "is"
             yield entry.problem(path, f"{name} {verb} not yet built", "take it out for now", at_key=True)
+
+
+def _remote_files(entry: Entry, path: KeyPath) -> Iterator[Problem]:
+    place = entry.value(path)
+    if isinstance(place, str) and "://" in place and entry.value(("source", "connector")) == "files":
+        scheme = place.partition("://")[0][:20]
+        hint = "files on a disk are: a path, without `://`"
+        yield entry.problem(path, f"reading files from `{scheme}://` is not yet built", hint)
 
 
 def _asks_for_it(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -62,11 +63,21 @@ class _Source:
     def __init__(self, text: str, language: Language) -> None:
         encoded = text.encode()
         self._lines = encoded.split(b"\n")
+        self._offsets: dict[int, list[int]] = {}
         self.root = Parser(language).parse(encoded).root_node
 
     def position(self, node: Node) -> Position:
         row, column = node.start_point
-        return Position(row + 1, len(self._lines[row][:column].decode(errors="replace")) + 1)
+        return Position(row + 1, column - bisect_left(self._inner_bytes(row), column) + 1)
+
+    def _inner_bytes(self, row: int) -> list[int]:
+        """Where a line has bytes that begin no character. Kept: a manifest may be one line of megabytes."""
+        known = self._offsets.get(row)
+        if known is None:
+            line = self._lines[row]
+            known = [] if line.isascii() else [at for at, byte in enumerate(line) if byte & 0xC0 == 0x80]
+            self._offsets[row] = known
+        return known
 
 
 class _TomlWalk:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from hakiri_dagster.manifest.field_types import Flag, Model, TargetSchema, Text, wrong
+from hakiri_dagster.manifest.field_types import Flag, Model, TargetSchema, Text, Whole, wrong
 
 FileFormat = Literal["csv", "jsonl", "parquet", "orc"]
 WrittenFormat = Literal["csv", "jsonl", "json", "ndjson", "parquet", "orc"]
@@ -24,14 +25,20 @@ def _postgres_url(value: Any) -> Any:
         return value
     if not value:
         raise wrong("the URL is empty", "leave `url` out to use the embedded PostgreSQL")
+    if not _is_postgres_url(value):
+        raise wrong("not a PostgreSQL URL", "write it like `postgresql://user:${PASSWORD}@host:5432/database`")
+    if urlsplit(value).netloc.count("@") > 1:
+        raise wrong("the URL has an `@` in its user or password", "write it as `%40`")
+    return value
+
+
+def _is_postgres_url(value: str) -> bool:
     try:
         parts = urlsplit(value)
-        valid = parts.scheme in ("postgresql", "postgres") and (parts.port is None or parts.port > 0)
+        several_hosts = "," in parts.netloc
+        return parts.scheme in ("postgresql", "postgres") and (several_hosts or parts.port != 0)
     except ValueError:
-        valid = False
-    if not valid:
-        raise wrong("not a PostgreSQL URL", "write it like `postgresql://user:${PASSWORD}@host:5432/database`")
-    return value
+        return False
 
 
 def _one_character(value: Any) -> Any:
@@ -40,6 +47,30 @@ def _one_character(value: Any) -> Any:
     return value
 
 
+def _delimiter(value: Any) -> Any:
+    if isinstance(value, str) and len(value) != 1 and value != "\\t":
+        raise wrong("must be exactly one character", 'a tab is "\\t"')
+    return value
+
+
+def _encoding(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            codecs.lookup(value)
+        except LookupError:
+            raise wrong("no such encoding", "use a name like `UTF-8`, `ISO-8859-1` or `windows-1252`") from None
+    return value
+
+
+def _compression(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+Delimiter = Annotated[str, Field(min_length=1, max_length=2), BeforeValidator(_delimiter)]
+Encoding = Annotated[str, Field(min_length=1), BeforeValidator(_encoding)]
+Compression = Annotated[
+    Literal["none", "uncompressed", "gzip", "gz", "bzip2", "bz2", "zstd", "zst"], BeforeValidator(_compression)
+]
 Character = Annotated[str, Field(min_length=1, max_length=1), BeforeValidator(_one_character)]
 PostgresUrl = Annotated[str, Field(examples=["postgresql://user@host:5432/db"]), BeforeValidator(_postgres_url)]
 
@@ -48,7 +79,7 @@ class FilesConfig(Model):
     """What `connector = "files"` reads."""
 
     path: Text = Field(
-        description="A folder, a file, a glob or a URL, relative to the project. A table without a `path` of its own"
+        description="A folder, a file or a glob, relative to the project. A table without a `path` of its own"
         " is `<path>/<table>.<format>` or all files under `<path>/<table>/`."
     )
     format: Annotated[FileFormat, BeforeValidator(_canonical_format, json_schema_input_type=WrittenFormat)] | None = (
@@ -58,13 +89,13 @@ class FilesConfig(Model):
         )
     )
     header: Flag = Field(default=True, description="CSV: the first line holds the column names.")
-    delimiter: Text = Field(default=",", description="CSV: what separates values.")
-    encoding: Text = Field(default="UTF-8", description="Text formats: like `ISO-8859-1`.")
+    delimiter: Delimiter = Field(default=",", description="CSV: what separates values.")
+    encoding: Encoding = Field(default="UTF-8", description="Text formats: like `ISO-8859-1`.")
     infer_schema: Flag = Field(
         default=True, description="Text formats: find out types from the values; `false` reads all as text."
     )
     null_values: tuple[str, ...] = Field(default=(), description="CSV: texts that mean NULL, like `NA`.")
-    compression: Text | None = Field(
+    compression: Compression | None = Field(
         default=None, description="Text formats: like `gzip`. Default: from the files' extension."
     )
     multiline: Flag = Field(default=True, description="CSV: quoted values may hold line breaks.")
@@ -82,11 +113,19 @@ class PostgresConfig(Model):
         serialization_alias="schema",
         description="The schema that holds the tables.",
     )
+    max_connections: Whole = Field(
+        default=8, ge=1, le=64, description="How many parts of one table are read at once, at most."
+    )
+    text_columns: tuple[Text, ...] = Field(
+        default=(),
+        description="Columns that are read as text, exactly: for values that Spark cannot hold (`infinity`, NaN).",
+    )
 
 
-class PostgresTargetConfig(PostgresConfig):
+class PostgresTargetConfig(Model):
     """A PostgreSQL to load into."""
 
+    url: PostgresUrl | None = Field(default=None, description="None: the project's embedded PostgreSQL.")
     schema_name: TargetSchema = Field(
         default="public",
         validation_alias="schema",

@@ -106,3 +106,16 @@ def test_a_misspelt_connector_is_told_which_one_was_meant(read: Read) -> None:
     text = 'id = "a"\nsource = { connector = "postgress" }\ntables = ["x"]\n'
     (problem,) = read(None, {"a.toml": text}).problems
     assert problem.hint == "did you mean `postgres`?"
+
+
+def test_files_that_are_not_on_a_disk_are_refused_by_name(read: Read) -> None:
+    text = """\
+id = "a"
+source = { connector = "files", config = { path = "s3://bucket/data" } }
+tables = ["x", { name = "y", path = "https://example.com/y.csv" }]
+"""
+    problems = read(None, {"a.toml": text}).problems
+    assert [(p.line, p.column, p.message) for p in problems] == [
+        (2, 51, "reading files from `s3://` is not yet built"),
+        (3, 37, "reading files from `https://` is not yet built"),
+    ]

@@ -152,6 +152,9 @@ def test_a_mistake_is_told_at_its_place(read: Read, line: str, column: int, mess
         ('{ path = "d", fromat = "csv" }', 56, "unknown key `fromat` in `source.config`", "did you mean `format`?"),
         ('{ path = "d", format = "xml" }', 65, "`xml` is not one of csv, jsonl, parquet, orc", "one of: csv"),
         ('{ path = "d", quote = "ab" }', 64, "must be exactly one character", None),
+        ('{ path = "d", delimiter = ";;" }', 68, "must be exactly one character", 'a tab is "\\t"'),
+        ('{ path = "d", encoding = "utf-88" }', 67, "no such encoding", "use a name like `UTF-8`"),
+        ('{ path = "d", compression = "rar" }', 70, "`rar` is not one of none", "one of: none"),
         ('{ path = "d", nullValues = "NA" }', 69, "must be a list, not text", 'write `["NA"]`'),
         ('{ path = "${NOT_SET}/x" }', 51, "the environment variable `NOT_SET` is not set", "set NOT_SET before"),
         ('{ path = "${}" }', 51, "not a reference to the environment", "write `${NAME}`"),
@@ -228,8 +231,19 @@ def test_one_database_under_two_logins_is_one_database(read: Read) -> None:
     first = files_pipeline("a", more=landing("postgresql://ann:x@db.example.com/shop"))
     second = files_pipeline("b", more=landing("postgres://bob:y@DB.example.com:5432/shop"))
     third = files_pipeline("c", more=landing("postgres://bob:y@db.example.com:5433/shop"))
-    (problem,) = read(None, {"a.toml": first, "b.toml": second, "c.toml": third}).problems
+    socket = files_pipeline("d", more=landing("postgresql:///shop?host=/tmp/a"))
+    other_socket = files_pipeline("e", more=landing("postgresql:///shop?host=/tmp/b"))
+    cluster = files_pipeline("f", more=landing("postgresql://ann@one:5432,two:5433/shop"))
+    files = {"a": first, "b": second, "c": third, "d": socket, "e": other_socket, "f": cluster}
+    (problem,) = read(None, {f"{name}.toml": text for name, text in files.items()}).problems
     assert "b/orders and a/orders" in problem.message
+
+
+def test_an_at_sign_in_a_password_is_told_without_the_password(read: Read) -> None:
+    url = "postgresql://app:p@ss@db.example.com/shop"
+    problem = only_problem(read, postgres_pipeline('["a"]').replace('schema = "shop"', f'url = "{url}"'))
+    assert problem.message == "`source.config.url`: the URL has an `@` in its user or password"
+    assert problem.hint == "write it as `%40`"
 
 
 def test_a_table_is_not_loaded_into_itself(read: Read) -> None:
