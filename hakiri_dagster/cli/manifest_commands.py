@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hakiri_dagster.cli.opening import chosen_pipeline
-from hakiri_dagster.errors import ManifestError, Problem
+from hakiri_dagster.errors import ManifestError, Problem, UsageError
 from hakiri_dagster.manifest.project import load_project, read_project
 from hakiri_dagster.manifest.scaffold import write_scaffold
 from hakiri_dagster.manifest.schema import pipeline_schema, project_schema, schema_text
@@ -77,10 +77,13 @@ def pipeline_show(project_dir: Path, pipeline_id: str, as_json: bool) -> int:
 
 def _write_schemas(project_dir: Path) -> Path:
     folder = project_dir / ".hakiri" / "schema"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "hakiri.json").write_text(schema_text(project_schema()), encoding="utf-8")
     path = folder / "pipeline.json"
-    path.write_text(schema_text(pipeline_schema()), encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(schema_text(pipeline_schema()), encoding="utf-8")
+        (folder / "hakiri.json").write_text(schema_text(project_schema()), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror or error}", where=str(folder)) from error
     return path
 
 

@@ -50,8 +50,13 @@ def _pipeline_files(root: Path, found: Manifests) -> list[Path]:
     folder = root / PIPELINES
     if not folder.is_dir():
         return []
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as error:
+        found.complain(PIPELINES, f"cannot be read: {error.strerror or error}")
+        return []
     chosen = []
-    for path in sorted(folder.iterdir()):
+    for path in inside:
         if path.suffix in (".toml", ".json"):
             chosen.append(path)
         elif path.is_dir() or path.suffix.lower() in (".toml", ".json", ".yaml", ".yml"):

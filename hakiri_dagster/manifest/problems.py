@@ -102,7 +102,8 @@ def _wrong_value(details: ErrorDetails, entry: Entry) -> tuple[str, str | None]:
         return f"{where}: `type` is missing", "add `type`"
     if kind in _EXPECTED:
         hint = f'write `["{value}"]`' if kind == "tuple_type" and isinstance(value, str) else None
-        return f"{where} must be {_EXPECTED[kind]}, not {_kind(value)}", hint
+        expected = "a name or a table" if where == "`destination`" else _EXPECTED[kind]
+        return f"{where} must be {expected}, not {_kind(value)}", hint
     match kind:
         case "literal_error" | "union_tag_invalid":
             return _not_one_of(where, value, context)

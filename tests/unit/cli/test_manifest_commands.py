@@ -100,6 +100,12 @@ def test_schema_export_writes_the_schema_and_prints_its_path(project: Path, caps
     assert json.loads(path.read_text(encoding="utf-8")) == pipeline_schema()
 
 
+def test_a_schema_that_cannot_be_written_is_told(project: Path) -> None:
+    (project / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        schema_export(project / "file")
+
+
 def test_the_schemas_that_a_new_project_names_are_there(project: Path) -> None:
     catalogue = project / "manifests" / "pipelines" / "catalogue.json"
     assert (catalogue.parent / json.loads(catalogue.read_text())["$schema"]).is_file()

@@ -104,7 +104,7 @@ def only_problem(read: Read, text: str, env: dict[str, str] | None = None) -> Pr
             "there is no `[destinations.contxt]`",
             "did you mean `context`?",
         ),
-        ('tables = ["a"]\ndestination = 5', 15, "`destination` must be a table, not a number", None),
+        ('tables = ["a"]\ndestination = 5', 15, "`destination` must be a name or a table, not a number", None),
         (
             'tables = ["a"]\ndestination = { connector = "context", config = { schema = "hakiri" } }',
             60,
