@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -160,13 +161,19 @@ def _schedule(value: Any) -> Any:
 ScheduleText = Annotated[str, Field(examples=["every 15m", "0 */2 * * *"]), BeforeValidator(_schedule)]
 
 
+@cache
+def _time_zones() -> frozenset[str]:
+    """Reads hundreds of files, so only when somebody misspelt one, and once."""
+    return frozenset(available_timezones())
+
+
 def _time_zone(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        near = closest(value, available_timezones())
+        near = closest(value, _time_zones())
         hint = f"did you mean `{near}`?" if near else "use a name like `Europe/Berlin`"
         raise wrong(f"{quoted(value)} is not a time zone", hint) from None
     return value

@@ -60,21 +60,21 @@ def is_an_answer(reading: ProjectReading, text: str | None = None) -> None:
             assert 1 <= problem.line <= text.count("\n") + 1
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(manifests(pipeline_schema()))
 def test_any_json_pipeline_gets_an_answer(manifest: dict[str, Any]) -> None:
     text = json.dumps(manifest, indent=1)
     is_an_answer(read(json=text.encode()), text)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(manifests(project_schema()))
 def test_any_project_file_gets_an_answer(manifest: dict[str, Any]) -> None:
     text = tomlkit.dumps(_without_nulls(manifest))
     is_an_answer(read(hakiri=text.encode("utf-8", "surrogatepass")))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=80), st.text(max_size=80))
 def test_any_bytes_get_an_answer(content: bytes, text: str) -> None:
     is_an_answer(read(hakiri=content, json=text.encode("utf-8", "surrogatepass"), toml=text.encode("utf-8", "replace")))
