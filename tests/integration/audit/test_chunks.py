@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hakiri_dagster.audit.chunks import ChunkStore
+from hakiri_dagster.audit.claims import Claim, Claims, DeadAttempt, Failure, Outcome
+from hakiri_dagster.audit.database import AuditDb
+from hakiri_dagster.errors import LeaseLost
+from hakiri_dagster.planning.chunks import (
+    Chunk,
+    CursorRange,
+    Interval,
+    NullCursor,
+    Slice,
+    SourceFile,
+    WholeTable,
+)
+from hakiri_dagster.planning.states import ChunkState, DueSlice
+from tests.integration.audit.conftest import OpenAudit
+
+OF = ("shop", "orders")
+
+
+def _state(number: int, **changes: object) -> ChunkState:
+    bounds = CursorRange(Interval(number * 10, number * 10 + 10))
+    return ChunkState(f"c{number:03}", bounds, generation=1, **changes)  # type: ignore[arg-type]  # a test's shorthand
+
+
+def _slices(states: Sequence[ChunkState], *, settles: bool = True, seen: str = "s1") -> list[DueSlice]:
+    return [DueSlice(Slice(s.chunk, s.bounds), s.attempts, settles=settles, seen=seen) for s in states]
+
+
+def _claim(
+    store: ChunkStore,
+    slices: Sequence[DueSlice],
+    holder: str = "worker-1",
+    *,
+    ttl: float = 600,
+    dead: bool | None = False,
+) -> Claims:
+    return store.claim(*OF, slices, holder=holder, run_id="run", ttl_seconds=ttl, holder_is_dead=lambda _: dead)
+
+
+def _planned(audit: AuditDb, count: int) -> list[DueSlice]:
+    states = [_state(number) for number in range(count)]
+    audit.chunks.save(*OF, states)
+    return _slices(states)
+
+
+def _published(load_id: int, committed: int | None = None) -> Outcome:
+    return Outcome(rows=7, bytes=70, cursor_committed=committed, load_id=load_id)
+
+
+def test_states_come_back_as_they_were_saved(audit: AuditDb) -> None:
+    states = (
+        _state(1, covered=(Interval(None, 3), Interval(5, 10**30)), cursor_committed=10**30, seen="x"),
+        ChunkState("f", SourceFile("in/ü.csv", "ab" * 16), "done", 3, 2, load_id=2**60, supersedes=("e",)),
+        ChunkState("full", WholeTable(), "failed", carried_from=(1, 2)),
+        ChunkState("null", NullCursor()),
+        ChunkState("outside", CursorRange(Interval(5, None)), rows=0),
+    )
+    audit.chunks.save(*OF, states)
+    audit.chunks.save("shop", "customers", [_state(9)])
+    assert audit.chunks.states(*OF) == states
+
+
+def test_a_claim_is_for_one_worker_only(audit: AuditDb) -> None:
+    slices = _planned(audit, 3)
+    first = _claim(audit.chunks, slices[:2])
+    second = _claim(audit.chunks, slices, "worker-2")
+    assert [claim.key for claim in first.claimed] == ["c000", "c001"]
+    assert [claim.key for claim in second.claimed] == ["c002"]
+    assert [(busy.key, busy.holder) for busy in second.busy] == [("c000", "worker-1"), ("c001", "worker-1")]
+
+
+def test_a_done_chunk_knows_what_is_covered_and_who_won(audit: AuditDb, open_again: OpenAudit) -> None:
+    (claim, _) = _claim(audit.chunks, _planned(audit, 2)).claimed
+    audit.chunks.done(claim, _published(5, committed=10))
+    state = open_again().chunks.states(*OF)[0]
+    assert (state.status, state.covered, state.cursor_committed) == ("done", (Interval(0, 10),), 10)
+    assert (state.seen, state.rows, state.load_id, state.attempts) == ("s1", 7, 5, 1)
+    assert state.completed_at is not None
+
+
+def test_done_told_twice_is_heard_once_and_a_stranger_is_not_heard(audit: AuditDb) -> None:
+    (claim,) = _claim(audit.chunks, _planned(audit, 1)).claimed
+    audit.chunks.done(claim, _published(5))
+    audit.chunks.done(claim, _published(5))
+    with pytest.raises(LeaseLost, match="no longer holds"):
+        audit.chunks.done(claim, _published(6))
+
+
+def test_what_a_chunk_supersedes_goes_with_its_publish(audit: AuditDb) -> None:
+    old = ChunkState("old", SourceFile("a", "1" * 32), "done", 1, load_id=1)
+    new = ChunkState("new", SourceFile("a", "2" * 32), supersedes=("old",))
+    audit.chunks.save(*OF, [old, new])
+    (claim,) = _claim(audit.chunks, [DueSlice(Slice(new.chunk, new.bounds), supersedes=("old",))]).claimed
+    assert dict(audit.chunks.file_states(*OF)) == {old.bounds: "COMMITTED", new.bounds: "PROCESSING"}
+    audit.chunks.done(claim, _published(2))
+    assert {state.key: state.status for state in audit.chunks.states(*OF)} == {"new": "done", "old": "superseded"}
+
+
+def test_a_dead_holder_loses_its_chunk_at_once_and_its_attempt_is_named(audit: AuditDb) -> None:
+    slices = _planned(audit, 1)
+    (lost,) = _claim(audit.chunks, slices).claimed
+    (again,) = _slices(audit.chunks.states(*OF))
+    assert _claim(audit.chunks, [again], "worker-2", dead=None).busy
+    (claim,) = _claim(audit.chunks, [again], "worker-2", dead=True).claimed
+    assert claim.dead == DeadAttempt("worker-1", 1)
+    assert claim.attempt == 2
+    assert audit.chunks.heartbeat([lost, claim], 600) == (lost,)
+    for tell in (
+        lambda: audit.chunks.done(lost, _published(5)),
+        lambda: audit.chunks.failed(lost, Failure("transient", "too late")),
+        lambda: audit.chunks.release([lost]),
+    ):
+        with pytest.raises(LeaseLost, match="shop/orders, chunk c000"):
+            tell()
+    assert audit.chunks.states(*OF)[0].status == "running"
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_a_renewed_one_is_not(audit: AuditDb) -> None:
+    _planned(audit, 2)
+    claimed = _claim(audit.chunks, _slices(audit.chunks.states(*OF)), ttl=0).claimed
+    audit.chunks.heartbeat(claimed[:1], 600)
+    found = _claim(audit.chunks, _slices(audit.chunks.states(*OF)), "worker-2", dead=None)
+    assert [busy.key for busy in found.busy] == ["c000"]
+    assert [claim.key for claim in found.claimed] == ["c001"]
+
+
+def test_a_plan_that_is_out_of_date_claims_nothing(audit: AuditDb) -> None:
+    slices = _planned(audit, 1)
+    (claim,) = _claim(audit.chunks, slices).claimed
+    audit.chunks.done(claim, _published(5))
+    assert _claim(audit.chunks, slices, "worker-2").overtaken == ("c000",)
+    audit.chunks.save(*OF, [_state(0)])
+    assert audit.chunks.states(*OF)[0].status == "done", "nor does it overwrite what was done since"
+
+
+def test_a_failed_chunk_can_be_claimed_again_and_forgets_its_error(audit: AuditDb) -> None:
+    (claim,) = _claim(audit.chunks, _planned(audit, 1)).claimed
+    audit.chunks.failed(claim, Failure("permanent", "a wrong type"))
+    (state,) = audit.chunks.states(*OF)
+    assert state.status == "failed"
+    (again,) = _claim(audit.chunks, _slices([state])).claimed
+    assert (again.attempt, again.dead) == (2, None)
+
+
+def test_a_released_chunk_is_pending(audit: AuditDb) -> None:
+    claims = _claim(audit.chunks, _planned(audit, 2)).claimed
+    audit.chunks.release(claims)
+    assert [state.status for state in audit.chunks.states(*OF)] == ["pending", "pending"]
+
+
+def test_one_lost_lease_keeps_a_whole_batch_from_being_told(audit: AuditDb) -> None:
+    held, lost = _claim(audit.chunks, _planned(audit, 2)).claimed
+    stranger = Claim(*OF, lost.due, "worker-2", "run", lost.attempt)
+    with pytest.raises(LeaseLost):
+        audit.chunks.done_all([(held, _published(1)), (stranger, _published(2))])
+    assert [state.status for state in audit.chunks.states(*OF)] == ["running", "running"]
+
+
+def test_many_threads_never_share_a_chunk(audit: AuditDb) -> None:
+    slices = _planned(audit, 200)
+
+    def work(number: int) -> list[str]:
+        claims = [
+            claim
+            for start in range(0, 200, 10)
+            for claim in _claim(audit.chunks, slices[start : start + 10], f"worker-{number}").claimed
+        ]
+        audit.chunks.done_all([(claim, _published(1)) for claim in claims])
+        return [claim.key for claim in claims]
+
+    with ThreadPoolExecutor(8) as threads:
+        taken = Counter(key for keys in threads.map(work, range(8)) for key in keys)
+    assert len(taken) == 200
+    assert set(taken.values()) == {1}
+    assert {state.attempts for state in audit.chunks.states(*OF)} == {1}
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from hakiri_dagster.audit.database import open_audit
+from hakiri_dagster.planning.states import DueSlice
+from hakiri_dagster.planning.chunks import Slice
+
+with open_audit(sys.argv[1] or None, Path(sys.argv[2])) as audit:
+    states = audit.chunks.states("shop", "orders")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for state in states:
+        for claim in audit.chunks.claim(
+            "shop", "orders", [DueSlice(Slice(state.chunk, state.bounds), 0)],
+            holder=sys.argv[3], run_id="r", ttl_seconds=600, holder_is_dead=lambda _: False,
+        ).claimed:
+            print(claim.key)
+"""
+
+
+def test_many_processes_never_share_a_chunk(audit: AuditDb, audit_url: str | None, tmp_path: Path) -> None:
+    _planned(audit, 60)
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, audit_url or "", str(tmp_path), f"worker-{n}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(3)
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    taken: Counter[str] = Counter()
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    for worker in workers:
+        output, _ = worker.communicate(timeout=60)
+        taken.update(output.split())
+    assert sorted(taken) == [f"c{n:03}" for n in range(60)]
+    assert set(taken.values()) == {1}
+
+
+def test_more_chunks_than_a_query_takes_are_claimed_and_told_together(audit: AuditDb) -> None:
+    slices = _planned(audit, 1500)
+    claims = _claim(audit.chunks, slices).claimed
+    audit.chunks.done_all([(claim, _published(n)) for n, claim in enumerate(claims)])
+    assert len(claims) == 1500
+    assert {state.status for state in audit.chunks.states(*OF)} == {"done"}
+
+
+def test_a_chunk_that_was_never_planned_is_not_handed_out(audit: AuditDb) -> None:
+    unknown = DueSlice(Slice(Chunk("x", WholeTable()), WholeTable()))
+    assert _claim(audit.chunks, [unknown]).claimed == ()

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC
+
+from hakiri_dagster.audit.claims import Outcome
+from hakiri_dagster.audit.database import AuditDb
+from hakiri_dagster.audit.tables import StoredPlan
+from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
+from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.source_files import FileVersion
+from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
+
+OF = ("shop", "orders")
+
+
+def _state(number: int, generation: int = 1) -> ChunkState:
+    bounds = CursorRange(Interval(number, number + 1))
+    return ChunkState(f"c{number}", bounds, generation=generation)
+
+
+def _load(audit: AuditDb, state: ChunkState, rows: int = 5) -> None:
+    slice_ = DueSlice(Slice(state.chunk, state.bounds), state.attempts)
+    (claim,) = audit.chunks.claim(
+        *OF, [slice_], holder="w", run_id="r", ttl_seconds=60, holder_is_dead=lambda _: False
+    ).claimed
+    audit.chunks.done(claim, Outcome(rows=rows, bytes=50, cursor_committed=None, load_id=1))
+
+
+def test_the_last_word_on_a_cursor_wins(audit: AuditDb) -> None:
+    assert audit.cursors.get(*OF) is None
+    audit.cursors.put(*OF, {"id": 1})
+    audit.cursors.put(*OF, {"id": 2})
+    assert audit.cursors.get(*OF) == {"id": 2}
+
+
+def test_runs_are_recorded_and_the_newest_comes_first(audit: AuditDb) -> None:
+    audit.runs.start("run-1", *OF, trace_id="t")
+    audit.runs.finish("run-1", *OF, status="partial", rows=5, bytes_=9, error_kind="transient", error_message="gone")
+    audit.runs.start("run-2", *OF)
+    audit.runs.start("run-2", "shop", "customers")
+    newest, oldest = audit.runs.recent(*OF)
+    assert (newest.run_id, newest.status, newest.ended_at) == ("run-2", "running", None)
+    assert (oldest.status, oldest.rows, oldest.bytes, oldest.error_kind) == ("partial", 5, 9, "transient")
+    assert oldest.ended_at is not None
+    assert oldest.started_at.tzinfo is UTC
+    assert oldest.started_at <= oldest.ended_at <= newest.started_at
+    assert len(audit.runs.recent("shop")) == 3
+    assert audit.runs.recent("shop", limit=1)[0].table == "customers"
+
+
+def test_a_retried_run_begins_anew(audit: AuditDb) -> None:
+    audit.runs.start("run-1", *OF)
+    audit.runs.finish("run-1", *OF, status="failed", rows=0, bytes_=0, error_kind="permanent", error_message="no")
+    audit.runs.start("run-1", *OF)
+    (run,) = audit.runs.recent(*OF)
+    assert (run.status, run.error_kind, run.ended_at) == ("running", None, None)
+
+
+def test_a_file_that_was_looked_at_is_not_taken_in_yet(audit: AuditDb) -> None:
+    first = FileVersion("a.csv", "fp1", "1" * 32, lower=-(10**30), upper=9, nulls=1, rows=4)
+    audit.files.put(*OF, [first])
+    assert audit.files.known(*OF) == {"a.csv": first}
+    assert audit.files.taken_in(*OF) == {}
+    audit.tables.sync(*OF, Due(states=(_state(1),)), plan=StoredPlan("numeric 10", None), files=[first])
+    assert audit.files.taken_in(*OF) == {"a.csv": replace(first, fingerprint="", rows=None)}
+    second = replace(first, fingerprint="fp2", content_hash="2" * 32)
+    audit.files.put(*OF, [second])
+    assert audit.files.known(*OF) == {"a.csv": second}
+    assert audit.files.taken_in(*OF)["a.csv"].content_hash == "1" * 32
+
+
+def test_no_file_is_taken_in_while_an_attempt_holds_a_chunk(audit: AuditDb) -> None:
+    busy = DueSlice(Slice(_state(1).chunk, _state(1).bounds))
+    file = FileVersion("a.csv", "fp", "1" * 32)
+    audit.tables.sync(*OF, Due(busy=(busy,), states=(_state(2),)), plan=StoredPlan("numeric 10", None), files=[file])
+    assert audit.files.taken_in(*OF) == {}
+    assert [state.key for state in audit.chunks.states(*OF)] == ["c2"]
+
+
+def test_a_plan_and_a_schema_are_remembered(audit: AuditDb) -> None:
+    assert audit.tables.plan(*OF) is None
+    audit.tables.sync(*OF, Due(), plan=StoredPlan("timestamp 1mo", -(10**15)))
+    assert audit.tables.plan(*OF) == "timestamp 1mo"
+    assert audit.tables.plans() == {OF: StoredPlan("timestamp 1mo", -(10**15))}
+    schema = SourceSchema((Column("id", "bigint", False, "int8"), Column("ü", "string")), ("id",))
+    audit.tables.put_schema(*OF, schema)
+    assert audit.tables.schema(*OF) == schema
+
+
+def test_status_tells_the_phase_and_counts_the_newest_plan_only(audit: AuditDb) -> None:
+    assert audit.status("shop")["phase"] == "planning"
+    audit.chunks.save(*OF, [_state(9, generation=1), *(_state(n, generation=2) for n in range(3))])
+    _load(audit, _state(0, generation=2))
+    document = audit.status("shop", rate_budget="60/min")
+    assert document["phase"] == "backfilling"
+    assert document["chunks"] == {"done": 1, "running": 0, "pending": 2, "failed": 0, "total": 3}
+    assert document["rate_budget"] == "60/min"
+    assert document["started_at"] is not None
+    assert document["started_at"].endswith("Z")
+    assert document["eta_seconds"] is not None
+    assert document["throughput"]["rows_per_sec"] > 0
+    for number in (1, 2):
+        _load(audit, _state(number, generation=2))
+    done = audit.status("shop")
+    assert (done["phase"], done["eta_seconds"]) == ("streaming", 0)
+
+
+def test_an_open_chunk_that_is_loaded_again_is_streaming(audit: AuditDb) -> None:
+    audit.chunks.save(*OF, [_state(0)])
+    _load(audit, _state(0))
+    (state,) = audit.chunks.states(*OF)
+    audit.chunks.save(*OF, [replace(state, status="pending")])
+    assert audit.status("shop")["phase"] == "streaming"
