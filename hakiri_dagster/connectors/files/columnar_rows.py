@@ -1,0 +1,86 @@
+"""Parquet and ORC files as rows. Files of one schema are read together, each schema as it is in the file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.files import frames
+from hakiri_dagster.connectors.files.arrow_types import FileColumn, converted
+from hakiri_dagster.connectors.files.footers import Footer
+from hakiri_dagster.connectors.files.formats import Format
+from hakiri_dagster.connectors.files.markers import file_marker
+from hakiri_dagster.connectors.files.text_values import Parsed, parse
+from hakiri_dagster.connectors.files.types import is_number, quoted, widened
+from hakiri_dagster.planning.columns import Column as SchemaColumn
+
+
+def columnar_rows(
+    spark: SparkSession, footers: Iterable[Footer], columns: Sequence[SchemaColumn], format_: Format
+) -> DataFrame:
+    groups: dict[tuple[FileColumn, ...], list[str]] = defaultdict(list)
+    for footer in footers:
+        groups[footer.columns].append(footer.path)
+    return frames.stacked([_read(spark, paths, layout, columns, format_) for layout, paths in groups.items()])
+
+
+def _read(
+    spark: SparkSession,
+    paths: list[str],
+    layout: tuple[FileColumn, ...],
+    columns: Sequence[SchemaColumn],
+    format_: Format,
+) -> DataFrame:
+    wanted = {column.name for column in columns}
+    present = {column.name: column for column in layout if column.name in wanted and column.conversion != "absent"}
+    schema = frames.read_schema([(column.name, column.read_type) for column in present.values()])
+    raw = frames.reader(spark).schema(schema).format(format_).load(paths)
+    values = [(column, _value(column, present)) for column in columns]
+    failures = [F.when(value.failed, F.lit(True)) for _, value in values if value.failed is not None]
+    row = F.to_json(F.struct(*[F.col(quoted(name)) for name in present]))
+    malformed = F.when(F.coalesce(*failures), row) if failures else F.lit(None).cast("string")
+    return raw.select(
+        *frames.named([(column, value.value) for column, value in values]),
+        malformed.alias(MALFORMED_COLUMN),
+        file_marker().alias(FILE_COLUMN),
+    )
+
+
+def _value(column: SchemaColumn, present: Mapping[str, FileColumn]) -> Parsed:
+    source = present.get(column.name)
+    if source is None:
+        return Parsed(F.lit(None).cast(column.spark_type), None)
+    value = converted(source)
+    if source.spark_type == column.spark_type:
+        return Parsed(value, None)
+    if widened(source.spark_type, column.spark_type) == column.spark_type:
+        return Parsed(value.cast(column.spark_type), None)
+    return _declared(value, source.spark_type, column.spark_type)
+
+
+def _declared(value: Column, source_type: str, declared_type: str) -> Parsed:
+    """The manifest's type over the file's. What does not fit exactly is set aside with its row."""
+    if source_type == "string":
+        return parse(value, declared_type)
+    if declared_type == "string":
+        nested = source_type.startswith(("struct", "array"))
+        return Parsed(F.to_json(value) if nested else value.cast("string"), None)
+    cast = value.try_cast(declared_type)
+    failed = value.isNotNull() & cast.isNull()
+    if is_number(source_type) and is_number(declared_type):
+        failed = failed | (value.isNotNull() & (cast.try_cast(source_type) != value))
+    return Parsed(cast, failed)
+
+
+def casts_may_fail(footers: Iterable[Footer], columns: Sequence[SchemaColumn]) -> bool:
+    types = {column.name: column.spark_type for column in columns}
+    return any(
+        column.name in types and widened(column.spark_type, types[column.name]) != types[column.name]
+        for layout in {footer.columns for footer in footers}
+        for column in layout
+        if column.conversion != "absent"
+    )

@@ -1,0 +1,124 @@
+"""CSV files as rows. Spark cuts lines into texts; each text then becomes a value by its column's name.
+
+Columns are matched by the header of each file: files with the same header are read together, so a file with its
+columns in another order, with one more or one less, puts every value where it belongs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.files import frames
+from hakiri_dagster.connectors.files.headers import Header, delimiter_of
+from hakiri_dagster.connectors.files.lines import records_are_lines
+from hakiri_dagster.connectors.files.markers import file_marker
+from hakiri_dagster.connectors.files.options import FilesOptions
+from hakiri_dagster.connectors.files.text_values import parse
+from hakiri_dagster.planning.columns import Column as SchemaColumn
+
+_WRONG_FIELDS = "_wrong_number_of_fields"
+_NOTHING = "\ue000\ue001nothing\ue001\ue000"
+"""Stands for an empty field between Spark's parser and Spark: given `""`, it takes a quoted empty text for NULL, too."""
+
+
+def csv_rows(
+    spark: SparkSession, headers: Iterable[Header], columns: Sequence[SchemaColumn], options: FilesOptions
+) -> DataFrame:
+    groups: dict[tuple[tuple[str, ...], str, bool], list[str]] = defaultdict(list)
+    for header in headers:
+        delimiter = delimiter_of(header.path, options)
+        by_line = records_are_lines(header.path, delimiter, options)
+        groups[header.names, delimiter, by_line].append(header.path)
+    return frames.stacked(
+        [
+            _typed(_texts(spark, paths, len(names), delimiter, by_line, options), names, delimiter, columns, options)
+            for (names, delimiter, by_line), paths in groups.items()
+            if names
+        ]
+        or [_no_rows(spark, columns)]
+    )
+
+
+def _texts(
+    spark: SparkSession, paths: list[str], width: int, delimiter: str, by_line: bool, options: FilesOptions
+) -> DataFrame:
+    """Columns by position: `c0`, `c1` …, the whole line where it has too many or too few fields, the marker."""
+    names = [f"c{i}" for i in range(width)]
+    reader = frames.reader(spark).options(
+        header=options.header,
+        sep=delimiter,
+        quote=options.quote,
+        escape=options.escape,
+        encoding=options.charset.spark,
+        nullValue=_NOTHING,
+        multiLine=not by_line,
+        mode="PERMISSIVE",
+        columnNameOfCorruptRecord=_WRONG_FIELDS,
+        # A pruned parser does not count the fields.
+        columnPruning=False,
+        # The header was read already, and names need not be Spark's.
+        enforceSchema=True,
+    )
+    schema = frames.read_schema([(name, "string") for name in (*names, _WRONG_FIELDS)])
+    charset = options.charset
+    return (
+        reader.schema(schema)
+        .csv(paths)
+        .select(
+            *[charset.translate(F.col(name)).alias(name) for name in names],
+            charset.translate(F.col(_WRONG_FIELDS)).alias(_WRONG_FIELDS),
+            file_marker().alias(FILE_COLUMN),
+        )
+    )
+
+
+def _typed(
+    texts: DataFrame,
+    names: tuple[str, ...],
+    delimiter: str,
+    columns: Sequence[SchemaColumn],
+    options: FilesOptions,
+) -> DataFrame:
+    values: list[Column] = []
+    failures: list[Column] = []
+    for column in columns:
+        if column.name not in names:
+            values.append(F.lit(None).cast(column.spark_type).alias(column.name))
+            continue
+        text = without_nulls(F.col(f"c{names.index(column.name)}"), options)
+        parsed = parse(text, column.spark_type)
+        values.append(parsed.value.alias(column.name))
+        if parsed.failed is not None:
+            failures.append(F.when(parsed.failed, F.lit(True)))
+    malformed = F.col(_WRONG_FIELDS)
+    if failures:
+        malformed = F.coalesce(malformed, F.when(F.coalesce(*failures), _line(len(names), delimiter, options)))
+    return texts.select(*values, malformed.alias(MALFORMED_COLUMN), FILE_COLUMN)
+
+
+def without_nulls(text: Column, options: FilesOptions) -> Column:
+    return F.when(~text.isin(*options.null_values), text) if options.null_values else text
+
+
+def _line(width: int, delimiter: str, options: FilesOptions) -> Column:
+    """The line again, as a CSV writer puts it: Spark gives the text itself only where the fields do not fit."""
+    writer = {
+        "sep": delimiter,
+        "quote": options.quote,
+        "escape": options.escape,
+        "emptyValue": '""',
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
+    }
+    return F.to_csv(F.struct(*[F.col(f"c{i}") for i in range(width)]), writer)
+
+
+def _no_rows(spark: SparkSession, columns: Sequence[SchemaColumn]) -> DataFrame:
+    markers = [(MALFORMED_COLUMN, "string"), (FILE_COLUMN, "bigint")]
+    schema = frames.read_schema([(c.name, c.spark_type) for c in columns] + markers)
+    return spark.createDataFrame([], schema)

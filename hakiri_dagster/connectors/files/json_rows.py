@@ -1,0 +1,79 @@
+"""JSON lines as rows.
+
+Each line is read as text and parsed within `{"r": …}`: Spark's parser stops behind the first value of a line, so
+two objects on one line, or anything else behind it, would be dropped in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.files import frames
+from hakiri_dagster.connectors.files.csv_rows import without_nulls
+from hakiri_dagster.connectors.files.markers import file_marker
+from hakiri_dagster.connectors.files.options import FilesOptions
+from hakiri_dagster.connectors.files.text_values import Parsed, parse
+from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, decimal_parts, quoted
+from hakiri_dagster.planning.columns import Column as SchemaColumn
+
+_LINE, _JSON, _OBJECT, _BROKEN = "line", "json", "r", "broken"
+
+
+def json_rows(
+    spark: SparkSession, paths: Sequence[str], columns: Sequence[SchemaColumn], options: FilesOptions
+) -> DataFrame:
+    fields = ",".join(f"{quoted(c.name)}:{_parsed_as(c.spark_type)}" for c in columns)
+    schema = f"{_OBJECT} struct<{fields}>, {_BROKEN} string"
+    parsed = F.from_json(
+        F.concat(F.lit(f'{{"{_OBJECT}":'), F.col(_LINE), F.lit("}")),
+        schema,
+        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN},
+    )
+    objects = _lines(spark, paths, options).select(_LINE, FILE_COLUMN, parsed.alias(_JSON))
+    values = [(column, _value(column, options)) for column in columns]
+    failures = [F.when(value.failed, F.lit(True)) for _, value in values if value.failed is not None]
+    broken = F.col(f"{_JSON}.{_BROKEN}").isNotNull() | F.col(f"{_JSON}.{_OBJECT}").isNull()
+    malformed = F.when(F.coalesce(F.when(broken, F.lit(True)), *failures), F.col(_LINE))
+    return objects.select(
+        *frames.named([(column, value.value) for column, value in values]),
+        malformed.alias(MALFORMED_COLUMN),
+        FILE_COLUMN,
+    )
+
+
+def _lines(spark: SparkSession, paths: Sequence[str], options: FilesOptions) -> DataFrame:
+    raw = frames.reader(spark).text(list(paths)).select("value", file_marker().alias(FILE_COLUMN))
+    charset = options.charset
+    text = F.col("value")
+    if not charset.is_utf8:
+        text = charset.translate(F.decode(text.cast("binary"), charset.spark))
+    # Some writers mark the order of bytes at the head of a file; Spark keeps it when the file is compressed.
+    lines = raw.select(F.regexp_replace(text, "^\\uFEFF", "").alias(_LINE), FILE_COLUMN)
+    return lines.where(F.trim(_LINE) != "")
+
+
+def _parsed_as(spark_type: str) -> str:
+    """Scalars are parsed from their texts, as in CSV. A fraction's text would come as a double's, so not decimals."""
+    if spark_type.startswith(("struct", "array")):
+        return spark_type
+    parts = decimal_parts(spark_type)
+    return "string" if parts is None else decimal(*_widest(*parts))
+
+
+def _widest(precision: int, scale: int) -> tuple[int, int]:
+    """With all the places there are, so that one too many is seen rather than rounded away."""
+    return MAX_PRECISION, MAX_PRECISION - (precision - scale)
+
+
+def _value(column: SchemaColumn, options: FilesOptions) -> Parsed:
+    raw = F.col(f"{_JSON}.{_OBJECT}.{quoted(column.name)}")
+    if column.spark_type.startswith(("struct", "array")):
+        return Parsed(raw, None)
+    if decimal_parts(column.spark_type) is None:
+        return parse(without_nulls(raw, options), column.spark_type)
+    value: Column = raw.try_cast(column.spark_type)
+    return Parsed(value, raw.isNotNull() & ~value.cast(_parsed_as(column.spark_type)).eqNullSafe(raw))

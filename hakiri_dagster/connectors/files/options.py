@@ -1,0 +1,75 @@
+"""The settings of a `files` source, and what can be told of them without touching a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError, field_validator
+from pydantic.alias_generators import to_camel
+
+from hakiri_dagster.connectors.files.charsets import Charset, charset
+from hakiri_dagster.manifest.source_config import FilesConfig
+
+_COMPRESSIONS = {
+    "none": "none",
+    "uncompressed": "none",
+    "gzip": "gzip",
+    "gz": "gzip",
+    "bzip2": "bz2",
+    "bz2": "bz2",
+    "zstd": "zstd",
+    "zst": "zstd",
+}
+
+
+class FilesOptions(FilesConfig):
+    @field_validator("delimiter", mode="after")
+    @classmethod
+    def _one_character(cls, value: str) -> str:
+        value = "\t" if value == "\\t" else value
+        if len(value) != 1:
+            raise ValueError("must be one character")
+        return value
+
+    @field_validator("encoding", mode="after")
+    @classmethod
+    def _known_encoding(cls, value: str) -> str:
+        if charset(value) is None:
+            raise ValueError(
+                f"`{value}` is no encoding that can be read; UTF-8, UTF-16, UTF-32 and single-byte ones such as "
+                "ISO-8859-1 and windows-1252 can"
+            )
+        return value
+
+    @field_validator("compression", mode="after")
+    @classmethod
+    def _known_compression(cls, value: str | None) -> str | None:
+        if value is not None and value.lower() not in _COMPRESSIONS:
+            raise ValueError(f"`{value}` cannot be read; `gzip`, `bz2`, `zstd` and `none` can")
+        return None if value is None else _COMPRESSIONS[value.lower()]
+
+    @property
+    def charset(self) -> Charset:
+        found = charset(self.encoding)
+        if found is None:
+            raise ValueError(f"no such encoding: {self.encoding}")
+        return found
+
+
+def option_problems(config: Mapping[str, Any]) -> list[str]:
+    try:
+        FilesOptions.model_validate(dict(config))
+    except ValidationError as error:
+        return [_sentence(problem) for problem in error.errors(include_input=False)]
+    return []
+
+
+def _sentence(problem: Any) -> str:
+    name = str(problem["loc"][0]) if problem["loc"] else "config"
+    if problem["type"] != "extra_forbidden":
+        return f"`{name}`: {problem['msg'].removeprefix('Value error, ')}"
+    known = [alias for field in FilesOptions.model_fields for alias in (field, to_camel(field))]
+    close = get_close_matches(name, known, n=1)
+    return f"`{name}` is no setting of `files`" + (f"; did you mean `{close[0]}`?" if close else "")

@@ -1,0 +1,170 @@
+"""One table made of files: what it holds now, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from hakiri_dagster.connectors.contract import (
+    FILE_COLUMN,
+    MALFORMED_COLUMN,
+    Discovery,
+    FileState,
+    Known,
+    Reading,
+    SparkProvider,
+)
+from hakiri_dagster.connectors.files.contents import file_states, refuse_changed, source_fingerprint
+from hakiri_dagster.connectors.files.cursors import Cursor, extent_of, overlaps, with_statistics
+from hakiri_dagster.connectors.files.file_formats import FileFormat, Look, file_format
+from hakiri_dagster.connectors.files.formats import TEXT_FORMATS, Format, format_of
+from hakiri_dagster.connectors.files.listing import Place
+from hakiri_dagster.connectors.files.markers import marker_of, origin_of
+from hakiri_dagster.connectors.files.options import FilesOptions
+from hakiri_dagster.connectors.files.read_errors import explain_read_error
+from hakiri_dagster.connectors.files.types import quoted
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.chunks import Slice, SourceFile
+from hakiri_dagster.planning.columns import SourceSchema
+
+
+@dataclass(frozen=True)
+class FilesTable:
+    options: FilesOptions
+    place: Place
+    columns: Mapping[str, str]
+    label: str
+    chunked_by_file: bool = field(default=True, init=False)
+
+    @cached_property
+    def text_format(self) -> bool:
+        declared = self.options.format or format_of(self.place.pattern)
+        return (declared or self.place.listing().format) in TEXT_FORMATS
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        return "files", *(part for part in PurePath(self.place.pattern).parts if part != "/")
+
+    def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:
+        listing = self.place.listing()
+        self._refuse_wide_text(listing.format)
+        text = self.options.charset if listing.format in TEXT_FORMATS else None
+        found = file_states(listing.files, known.files, cursor=cursor, text=text, label=self.label)
+        if not found.states:
+            raise SourceError("every file vanished while it was looked at", where=self.label, hint="run again")
+        format_ = self._format(listing.format)
+        paths = [state.path for state in found.states]
+        schema = format_.schema(Look(paths, found.fresh, known.schema, spark))
+        states = found.states
+        position = None
+        if cursor is not None:
+            position = Cursor.of(schema.schema, cursor, self.label)
+            states = self._with_extents(states, position, schema.schema, format_, spark)
+        return Discovery(
+            schema=schema.schema,
+            cursor_kind=position.kind if position else None,
+            extent=extent_of(states) if position else None,
+            files=states,
+            fingerprint=source_fingerprint(states),
+            rows_estimate=_rows(states),
+            warnings=(*listing.warnings, *found.warnings, *schema.warnings),
+        )
+
+    def read(
+        self,
+        spark: SparkSession,
+        schema: SourceSchema,
+        cursor: str | None,
+        slices: Sequence[Slice],
+        files: Mapping[str, FileState],
+    ) -> Reading:
+        states = self._needed(slices, files)
+        refuse_changed(states, cursor, self.label)
+        format_ = self._format(self._format_of(states))
+        rows = format_.rows(spark, [state.path for state in states], schema)
+        frame = rows.frame
+        if cursor is not None:
+            position = Cursor.of(schema, cursor, self.label)
+            frame = _without_cursor_where_malformed(frame, cursor, schema) if rows.has_malformed else frame
+            condition = position.condition([one.bounds for one in slices])
+            frame = frame if condition is None else frame.where(condition)
+        names = [quoted(column.name) for column in schema.columns]
+        marks = [MALFORMED_COLUMN] if rows.has_malformed else []
+        marks += [FILE_COLUMN] if len(states) > 1 else []
+        return Reading(
+            frame=frame.select(*names, *marks),
+            schema=schema,
+            files=tuple(origin_of(state) for state in states),
+            has_malformed=rows.has_malformed,
+        )
+
+    def _format(self, format_: Format) -> FileFormat:
+        return file_format(format_, self.options, self.columns, self.label)
+
+    def _format_of(self, states: Sequence[FileState]) -> Format:
+        return self.options.format or format_of(states[0].path) or self.place.listing().format
+
+    def _refuse_wide_text(self, format_: Format) -> None:
+        if format_ == "jsonl" and not self.options.charset.keeps_newlines:
+            raise SourceError(
+                f"JSON lines in {self.options.encoding} cannot be read",
+                where=self.label,
+                hint="write them as UTF-8, as the JSON standard asks",
+            )
+
+    def _with_extents(
+        self,
+        states: tuple[FileState, ...],
+        cursor: Cursor,
+        schema: SourceSchema,
+        format_: FileFormat,
+        spark: SparkProvider,
+    ) -> tuple[FileState, ...]:
+        """Footers where they tell it, else one job over the files that were never looked into."""
+        unknown = [state.path for state in states if state.rows is None]
+        if not unknown:
+            return states
+        told = dict(format_.statistics(unknown, cursor))
+        silent = [path for path in unknown if path not in told]
+        if silent:
+            rows = format_.rows(spark(), silent, schema)
+            frame = _without_cursor_where_malformed(rows.frame, cursor.name, schema)
+            try:
+                by_marker = cursor.extents(frame)
+            except PySparkException as error:
+                raise explain_read_error(error, self.label) or error from error
+            told |= {path: by_marker.get(marker_of(path), cursor.nothing) for path in silent}
+        return tuple(with_statistics(s, *told[s.path]) if s.path in told else s for s in states)
+
+    def _needed(self, slices: Sequence[Slice], files: Mapping[str, FileState]) -> list[FileState]:
+        for one in slices:
+            if isinstance(one.bounds, SourceFile):
+                self._refuse_other_contents(one.bounds, files)
+        needed = [s for _, s in sorted(files.items()) if any(overlaps(s, one.bounds) for one in slices)]
+        # A slice without a single row still needs a frame: any file, and the condition leaves nothing of it.
+        return needed or [files[path] for path in sorted(files)[:1]]
+
+    def _refuse_other_contents(self, file: SourceFile, files: Mapping[str, FileState]) -> None:
+        state = files.get(file.path)
+        if state is None:
+            raise SourceError(f"{file.path} is no longer there", where=self.label, hint="run again")
+        if state.content_hash != file.content_hash:
+            raise SourceError(f"{file.path} has other contents than planned", where=self.label, hint="run again")
+
+
+def _without_cursor_where_malformed(frame: DataFrame, cursor: str, schema: SourceSchema) -> DataFrame:
+    name = quoted(cursor)
+    told = F.when(F.col(MALFORMED_COLUMN).isNull(), F.col(name)).alias(cursor)
+    columns = [told if column.name == cursor else F.col(quoted(column.name)) for column in schema.columns]
+    return frame.select(*columns, MALFORMED_COLUMN, FILE_COLUMN)
+
+
+def _rows(states: Sequence[FileState]) -> int | None:
+    counts = [state.rows for state in states if state.rows is not None]
+    return sum(counts) if len(counts) == len(states) else None
