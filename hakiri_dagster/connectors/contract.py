@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Slice, SourceFile
@@ -19,6 +20,16 @@ FILE_COLUMN = "_hakiri_file"
 
 MALFORMED_COLUMN = "_hakiri_malformed"
 """The text of a line that could not be parsed; NULL for a good row."""
+
+
+class DirectRows(Protocol):
+    """The rows of a frame for a Python stage that would come first, picklable: read by the stage's own tasks, they are
+    spared the way into the JVM and back, which costs more than the reading."""
+
+    @property
+    def parts(self) -> int: ...
+
+    def read(self, part: int) -> Iterator[pa.RecordBatch]: ...
 
 
 def _nothing() -> None: ...
@@ -48,6 +59,8 @@ class Reading:
     has_malformed: bool = False
     close: Callable[[], None] = _nothing
     """To be called once the frame has been executed for the last time: what the source holds for it is let go."""
+
+    direct: DirectRows | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ class _Postgres:
         *,
         config: Mapping[str, Any],
         name: str,
-        path: str | None,  # noqa: ARG002
-        columns: Mapping[str, str],  # noqa: ARG002
+        path: str | None,
+        columns: Mapping[str, str],
         label: str,
     ) -> SourceTable:
         return PostgresTable(SourceConfig.of(config), name, label)

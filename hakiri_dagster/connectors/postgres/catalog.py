@@ -31,7 +31,12 @@ member(oid) AS (
 ),
 storage AS (
     SELECT
-        greatest(c.reltuples::int8, pg_stat_get_live_tuples(c.oid)) AS rows,
+        CASE
+            WHEN c.relkind = 'f' THEN c.reltuples
+            WHEN c.reltuples >= 0 AND c.relpages > 0 -- as the planner does: as dense as when it was last analyzed
+                THEN c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::int8)
+            ELSE pg_stat_get_live_tuples(c.oid)
+        END AS rows,
         pg_relation_size(c.oid) / current_setting('block_size')::int8 AS blocks,
         c.relkind IN ('r', 'm') AND am.amname = 'heap' AS is_heap
     FROM member JOIN pg_class c ON c.oid = member.oid LEFT JOIN pg_am am ON am.oid = c.relam
@@ -54,7 +59,6 @@ SELECT
     (SELECT coalesce(array_agg(blocks), '{}') FROM storage) AS blocks,
     (SELECT coalesce(bool_and(is_heap), false) FROM storage) AND current_setting('server_version_num')::int >= 140000
         AS block_readable,
-    current_setting('server_encoding') <> 'SQL_ASCII' AS text_is_valid,
     ARRAY(
         SELECT a.attname::text
         FROM pg_index i
@@ -105,7 +109,6 @@ class Relation:
     rows_estimate: int | None
     blocks: list[int]
     block_readable: bool
-    text_is_valid: bool
     primary_key: list[str]
     indexed: list[str]
     forbidden: list[str]

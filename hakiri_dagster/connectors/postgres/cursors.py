@@ -49,7 +49,8 @@ _EPOCH = {
     "timestamp": sql.SQL("timestamp '1970-01-01'"),
     "timestamptz": sql.SQL("timestamptz '1970-01-01 00:00:00+00'"),
 }
-_NUMERIC_POSITION = sql.SQL("floor({}::numeric)")
+_NUMERIC_POSITION = sql.SQL("floor({})")
+_INTEGER = sql.SQL("{}::int8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,11 @@ class Cursor:
     @property
     def identifier(self) -> sql.Identifier:
         return sql.Identifier(self.name)
+
+    @property
+    def _compared(self) -> sql.Composable:
+        """An oid is compared with no number that is not an oid too."""
+        return _INTEGER.format(self.identifier) if self.type == "oid" else self.identifier
 
     def literal(self, position: int) -> sql.Composable:
         """The first value of the column's type at or after the position."""
@@ -82,9 +88,9 @@ class Cursor:
     def within(self, interval: Interval) -> sql.Composable:
         sides: list[sql.Composable] = []
         if interval.lower is not None:
-            sides.append(sql.SQL("{} >= {}").format(self.identifier, self.literal(interval.lower)))
+            sides.append(sql.SQL("{} >= {}").format(self._compared, self.literal(interval.lower)))
         if interval.upper is not None:
-            sides.append(sql.SQL("{} < {}").format(self.identifier, self.literal(interval.upper)))
+            sides.append(sql.SQL("{} < {}").format(self._compared, self.literal(interval.upper)))
         if not sides:
             return sql.SQL("{} IS NOT NULL").format(self.identifier)
         return sql.SQL("({})").format(sql.SQL(" AND ").join(sides))
@@ -99,7 +105,10 @@ class Cursor:
         return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
 
     def position(self, value: sql.Composable) -> sql.Composable:
-        return (_NUMERIC_POSITION if self.kind == "numeric" else _TIME_POSITION).format(value)
+        if self.kind != "numeric":
+            return _TIME_POSITION.format(value)
+        whole = _NUMERIC_POSITION if self.type == "numeric" else _INTEGER
+        return whole.format(value) + sql.SQL("::numeric")
 
 
 def cursor_of(relation: Relation, name: str, text_columns: frozenset[str], where: str) -> Cursor:

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+import pyarrow as pa
 from adbc_driver_manager import Error as AdbcError
 
 from hakiri_dagster.connectors.postgres.config import SourceConfig
 from hakiri_dagster.errors import SourceError, SourceUnavailable
 
+DRIVER_ERRORS = (psycopg.Error, AdbcError, pa.ArrowException, OSError)
+"""The last two come from the middle of a stream, without a state."""
+
 _TRANSIENT_STATES = re.compile(r"08...|40...|53...|55P03|57P0[1-5]|58...|25P0[34]|72000")
 _CONNECTION_LOST = re.compile(
     r"failed to (connect|resolve)|connection (failed|refused|reset|timed? ?out)|timeout expired|"
     r"server closed the connection|could not (connect|receive|send|translate)|terminating connection|"
-    r"connection .*(lost|closed|bad)|SSL SYSCALL|no connection to the server",
+    r"connection .*(lost|closed|bad)|SSL SYSCALL|no connection to the server|conflict with recovery|deadlock detected",
     re.IGNORECASE,
 )
 _REFUSED = (
@@ -34,10 +38,10 @@ _HINTS = {
     "42703": "the table's columns have changed; the next plan reads them anew",
     "57014": "raise the role's statement_timeout on the source, or load smaller chunks",
 }
-_ADBC_NOISE = re.compile(r"^.*?(?=(ERROR|FATAL):)|\s*Query was:.*|\.? ?SQLSTATE: \w+\s*$", re.DOTALL)
+_ADBC_NOISE = re.compile(r"^.*?(?=(?:ERROR|FATAL):)|^\[libpq\] |\s*Query was:.*|\.? ?SQLSTATE: \w+\s*$", re.DOTALL)
 
 
-def failure(error: psycopg.Error | AdbcError, config: SourceConfig, where: str) -> SourceError:
+def failure(error: Exception, config: SourceConfig, where: str | None = None) -> SourceError:
     state = getattr(error, "sqlstate", None)
     text = config.without_secrets(_text(error))
     what = f"PostgreSQL at {config.place}: {text}"
@@ -51,7 +55,7 @@ def failure(error: psycopg.Error | AdbcError, config: SourceConfig, where: str) 
     return SourceError(what, where=where, hint=_HINTS.get(state or ""))
 
 
-def _text(error: psycopg.Error | AdbcError) -> str:
+def _text(error: Exception) -> str:
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         return str(error.diag.message_primary)
     lines = _ADBC_NOISE.sub("", str(error)).strip().splitlines()
@@ -62,5 +66,5 @@ def _text(error: psycopg.Error | AdbcError) -> str:
 def source_errors(config: SourceConfig, where: str) -> Iterator[None]:
     try:
         yield
-    except (psycopg.Error, AdbcError) as error:
+    except DRIVER_ERRORS as error:
         raise failure(error, config, where) from None  # the original may quote the statement with its values

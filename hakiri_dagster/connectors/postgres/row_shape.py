@@ -19,12 +19,10 @@ _DAYS = (-2_440_588, 2_145_031_948)
 @dataclass(slots=True)
 class RowShape:
     columns: tuple[Column, ...]
-    text_is_valid: bool
-    where: str
     schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
-        self.schema = pa.schema([(f"c{i}", arrow_type(c.spark_type)) for i, c in enumerate(self.columns)])
+        self.schema = pa.schema([(column.name, arrow_type(column.spark_type)) for column in self.columns])
 
     def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -39,15 +37,12 @@ class RowShape:
         if array.type != wanted:
             raise SourceError(
                 f"column {column.name!r} arrives as {array.type}, not as {wanted}",
-                where=self.where,
                 hint="the table's columns have changed; the next plan reads them anew",
             )
         if pa.types.is_timestamp(wanted):
             self._refuse_outside(array.view(pa.int64()), _MICROSECONDS, column)
         elif pa.types.is_date(wanted):
             self._refuse_outside(array.view(pa.int32()), _DAYS, column)
-        elif pa.types.is_string(wanted) and not self.text_is_valid:
-            self._refuse_broken_text(array, column)
         return array
 
     def _decimals(self, array: pa.Array, column: Column, wanted: pa.DataType) -> pa.Array:
@@ -62,19 +57,8 @@ class RowShape:
         if low is not None and not limits[0] <= low <= high <= limits[1]:
             raise self._lost("infinity, or an instant after the year 294246", column)
 
-    def _refuse_broken_text(self, array: pa.Array, column: Column) -> None:
-        try:
-            array.validate(full=True)
-        except pa.ArrowInvalid:
-            raise SourceError(
-                f"column {column.name!r} holds text that is not UTF-8 (the database's encoding is SQL_ASCII)",
-                where=self.where,
-                hint="correct the text in the source, or read it through a view that uses convert_from()",
-            ) from None
-
     def _lost(self, value: str, column: Column) -> SourceError:
         return SourceError(
             f"column {column.name!r} of type {column.native_type} holds {value}, which {column.spark_type} cannot",
-            where=self.where,
             hint=f'add text_columns = ["{column.name}"] to the source\'s config: it then travels as text, exactly',
         )

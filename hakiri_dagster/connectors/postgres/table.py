@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
 
 from hakiri_dagster.connectors.contract import Discovery, FileState, Known, Reading, SparkProvider
 from hakiri_dagster.connectors.postgres import partitions, snapshot
@@ -40,7 +41,7 @@ class PostgresTable:
     def _identifier(self) -> sql.Identifier:
         return sql.Identifier(self.config.schema, self.name)
 
-    def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:  # noqa: ARG002
+    def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:
         with source_transaction(self.config, self.label) as connection:
             relation = self._describe(connection)
             schema = SourceSchema(self._columns(relation), tuple(relation.primary_key))
@@ -56,7 +57,7 @@ class PostgresTable:
         schema: SourceSchema,
         cursor: str | None,
         slices: Sequence[Slice],
-        files: Mapping[str, FileState],  # noqa: ARG002
+        files: Mapping[str, FileState],
     ) -> Reading:
         with ExitStack() as on_failure:
             holder = connect(self.config, self.label)
@@ -68,7 +69,7 @@ class PostgresTable:
                 holder.close()  # a single statement is consistent by itself
             frame = _frame(spark, reader)
             on_failure.pop_all()
-        return Reading(frame, schema, close=holder.close)
+        return Reading(frame, schema, close=holder.close, direct=reader)
 
     def _plan(
         self, holder: Connection[TupleRow], schema: SourceSchema, cursor: str | None, slices: Sequence[Slice]
@@ -87,11 +88,9 @@ class PostgresTable:
             statements = [wanted.where()]
         return PartReader(
             config=self.config,
-            where=self.label,
             statements=tuple(statement.as_string(holder) for statement in statements),
             columns=schema.columns,
             snapshot=shared,
-            text_is_valid=relation.text_is_valid,
         )
 
     def _describe(self, connection: Connection[TupleRow]) -> Relation:
@@ -115,7 +114,6 @@ class PostgresTable:
 
 
 def _frame(spark: SparkSession, reader: PartReader) -> DataFrame:
-    """One task a part. Names are given afterwards, so that any name and any two that differ by case will do."""
-    count = len(reader.statements)
-    types = ", ".join(f"c{i} {column.spark_type}" for i, column in enumerate(reader.columns))
-    return spark.range(0, count, 1, count).mapInArrow(reader, types).toDF(*(c.name for c in reader.columns))
+    """One task a part."""
+    types = StructType([StructField(c.name, DataType.fromDDL(c.spark_type)) for c in reader.columns])
+    return spark.range(0, reader.parts, 1, reader.parts).mapInArrow(reader, types)

@@ -13,9 +13,9 @@ from psycopg import sql
 
 from hakiri_dagster.connectors.postgres.config import SourceConfig
 from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS
-from hakiri_dagster.connectors.postgres.failures import failure
+from hakiri_dagster.connectors.postgres.failures import DRIVER_ERRORS, failure
 from hakiri_dagster.connectors.postgres.row_shape import RowShape
-from hakiri_dagster.errors import SourceError, SourceUnavailable
+from hakiri_dagster.errors import SourceUnavailable
 from hakiri_dagster.planning.columns import Column
 
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -24,49 +24,49 @@ _BATCH_OPTION = "adbc.postgresql.batch_size_hint_bytes"
 
 @dataclass(frozen=True, slots=True)
 class PartReader:
-    """For `mapInArrow` over part numbers. Pickled into the plan, where nothing of it can be read."""
+    """Pickled into Spark's plan, where it cannot be read. Its errors leave it to the driver to say which table."""
 
     config: SourceConfig
-    where: str
     statements: tuple[str, ...]
     columns: tuple[Column, ...]
     snapshot: str | None
-    text_is_valid: bool
+
+    @property
+    def parts(self) -> int:
+        return len(self.statements)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For `mapInArrow` over part numbers."""
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 yield from self.read(part)
 
     def read(self, part: int) -> Iterator[pa.RecordBatch]:
-        shape = RowShape(self.columns, self.text_is_valid, self.where)
+        shape = RowShape(self.columns)
         try:
             with closing(adbc.connect(self.config.conninfo, autocommit=True)) as connection:
                 self._begin(connection)
                 with closing(connection.cursor()) as cursor:
                     cursor.adbc_statement.set_options(**{_BATCH_OPTION: str(_BATCH_BYTES)})
                     cursor.execute(self.statements[part])
-                    for batch in cursor.fetch_record_batch():
-                        yield shape.fit(batch)
-        except (AdbcError, OSError) as error:
-            raise self._failure(error) from None  # the original quotes the statement with its values
+                    with closing(cursor.fetch_record_batch()) as batches:
+                        yield from map(shape.fit, batches)
+        except DRIVER_ERRORS as error:
+            raise failure(error, self.config) from None  # the original quotes the statement with its values
 
     def _begin(self, connection: adbc.Connection) -> None:
+        """One transaction, so that settings and snapshot hold behind a pooler too."""
         _execute(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if self.snapshot is not None:
-            try:
-                _execute(
-                    connection, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(self.snapshot)).as_string()
-                )
-            except AdbcError as error:
-                reason = str(failure(error, self.config, self.where))
-                raise SourceUnavailable(f"the snapshot of this reading is gone: {reason}") from None
+            self._import(connection, self.snapshot)
         _execute(connection, SESSION_SETTINGS)
 
-    def _failure(self, error: AdbcError | OSError) -> SourceError:
-        if isinstance(error, AdbcError):
-            return failure(error, self.config, self.where)
-        return SourceUnavailable(self.config.without_secrets(str(error)), where=self.where)
+    def _import(self, connection: adbc.Connection, snapshot: str) -> None:
+        try:
+            _execute(connection, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)).as_string())
+        except AdbcError as error:
+            reason = failure(error, self.config).what
+            raise SourceUnavailable(f"the view of the source that this reading shares is gone: {reason}") from None
 
 
 def _execute(connection: adbc.Connection, statement: str) -> None:
