@@ -12,6 +12,7 @@ from urllib.parse import quote
 from hakiri_dagster.engine import postgres_cluster
 from hakiri_dagster.engine.postgres_holders import Holders
 from hakiri_dagster.engine.postgres_home import Home, locked
+from hakiri_dagster.engine.postgres_watch import watched
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 
 
@@ -49,14 +50,17 @@ class Server:
 def hold(directory: Path, *, durable: bool = True) -> Iterator[Server]:
     """`durable=False` is for tests: it survives kills of processes, not of the machine."""
     directory = directory.absolute()
-    server, token = _enter(directory, durable=durable)
+    # On the list, and watched, before anything is started: killed at any moment, we leave nothing behind for ever.
+    with locked(directory):
+        token = Holders(directory).enter()
     entered_by = os.getpid()
-    try:
-        yield server
-    finally:
-        # A forked child unwinds this too, but it never entered.
-        if os.getpid() == entered_by:
-            _leave(server.home, token)
+    with watched(directory):
+        try:
+            yield _running(directory, durable=durable)
+        finally:
+            # A forked child unwinds this too, but it never entered.
+            if os.getpid() == entered_by:
+                _leave(directory, token)
 
 
 def start(directory: Path) -> Server:
@@ -64,8 +68,8 @@ def start(directory: Path) -> Server:
     directory = directory.absolute()
     with locked(directory):
         home = Home.open(directory)
-        postgres_cluster.ensure_running(home)
         Holders(directory).keep()
+        postgres_cluster.ensure_running(home)
     return Server(home)
 
 
@@ -82,6 +86,15 @@ def stop(directory: Path) -> tuple[ProcessIdentity, ...]:
         return tuple(holders.living().values())
 
 
+def stop_if_unneeded(directory: Path) -> bool:
+    """For the watcher. False: somebody is in again, so there is more to watch."""
+    with locked(directory):
+        holders = Holders(directory)
+        if not holders.needed:
+            postgres_cluster.stop(Home.open(directory))
+        return not holders.living()
+
+
 def is_running(directory: Path) -> bool:
     directory = directory.absolute()
     if not directory.exists():
@@ -90,16 +103,16 @@ def is_running(directory: Path) -> bool:
         return postgres_cluster.is_running(Home.open(directory))
 
 
-def _enter(directory: Path, *, durable: bool) -> tuple[Server, str]:
+def _running(directory: Path, *, durable: bool) -> Server:
     with locked(directory):
         home = Home.open(directory)
         postgres_cluster.ensure_running(home, durable=durable)
-        return Server(home, durable), Holders(directory).enter()
+    return Server(home, durable)
 
 
-def _leave(home: Home, token: str) -> None:
-    with locked(home.directory):
-        holders = Holders(home.directory)
+def _leave(directory: Path, token: str) -> None:
+    with locked(directory):
+        holders = Holders(directory)
         holders.leave(token)
         if not holders.needed:
-            postgres_cluster.stop(home)
+            postgres_cluster.stop(Home.open(directory))

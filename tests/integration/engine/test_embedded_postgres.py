@@ -104,6 +104,18 @@ def test_a_killed_starter_neither_stops_the_server_nor_keeps_it_up(directory: Pa
         assert not embedded_postgres.is_running(directory)
 
 
+def test_when_its_only_holder_is_killed_it_is_stopped_though_nobody_comes_again(directory: Path) -> None:
+    holder = start_holder(directory)
+    assert holder.stdout is not None
+    assert holder.stdout.readline()
+    postmaster = psutil.Process(int((directory / "data" / "postmaster.pid").read_text().split()[0]))
+    holder.kill()
+    holder.communicate()
+    while postmaster.is_running() and postmaster.status() != psutil.STATUS_ZOMBIE:
+        os.sched_yield()
+    assert "database system is shut down" in (directory / "server.log").read_text()
+
+
 def test_a_killed_server_is_started_again_with_all_that_was_committed(directory: Path) -> None:
     with hold(directory, durable=False) as server:
         with psycopg.connect(server.url("postgres")) as connection:
@@ -275,7 +287,7 @@ def test_it_runs_as_designed(directory: Path) -> None:
 
 def test_an_ordinary_user_needs_nobodys_help(directory: Path) -> None:
     directory.mkdir()
-    # Forked, not started: the tests' Python may itself lie where other users cannot go.
+    # Forked, not started: the tests' Python may itself lie where other users cannot go, so there is no watcher.
     child = multiprocessing.get_context("fork").Process(target=_hold_as_ordinary_user, args=(directory,))
     child.start()
     child.join()
@@ -289,6 +301,7 @@ def _hold_as_ordinary_user(directory: Path) -> None:
         os.setgroups([])
         os.setgid(nobody.pw_gid)
         os.setuid(nobody.pw_uid)
+        sys.executable = shutil.which("true") or sys.executable
     with hold(directory, durable=False) as server:
         assert select(server) == 1
         assert server.home.data.stat().st_uid == os.getuid()
