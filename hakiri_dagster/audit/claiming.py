@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -69,6 +70,7 @@ def _values(claim: Claim, ttl: timedelta, now: datetime) -> Values:
         "started_at": now,
         "leased_until": now + ttl,
         "attempt_seen": claim.due.seen,
+        "supersedes": json.dumps(claim.due.supersedes),
         "error_kind": None,
         "error_msg": None,
     }

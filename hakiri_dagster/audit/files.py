@@ -11,7 +11,7 @@ from hakiri_dagster.audit.chunk_rows import number_from_text, number_to_text
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.schema import SOURCE_FILES
 from hakiri_dagster.audit.upserts import upsert
-from hakiri_dagster.planning.source_files import FileVersion
+from hakiri_dagster.planning.source_files import FileVersion, unsettled
 
 _C: Final = SOURCE_FILES.c
 
@@ -22,15 +22,12 @@ class FileReader:
 
     def known(self, pipeline_id: str, table: str) -> dict[str, FileVersion]:
         """By path, as last looked at; files that are gone are kept."""
-        return {row.path: _seen(row) for row in self._rows(pipeline_id, table)}
+        rows = self._transactions.read(lambda c: _rows(c, pipeline_id, table))
+        return {row.path: _seen(row) for row in rows}
 
     def taken_in(self, pipeline_id: str, table: str) -> dict[str, FileVersion]:
         """By path, the version that the stored chunk states reflect."""
-        return {row.path: _taken_in(row) for row in self._rows(pipeline_id, table) if row.taken_in_hash}
-
-    def _rows(self, pipeline_id: str, table: str) -> Sequence[Row[Any]]:
-        query = select(SOURCE_FILES).where(_C.pipeline_id == pipeline_id, _C.table_name == table)
-        return self._transactions.read(lambda c: c.execute(query).all())
+        return self._transactions.read(lambda c: _taken_in(c, pipeline_id, table))
 
 
 class FileStore(FileReader):
@@ -40,19 +37,32 @@ class FileStore(FileReader):
         self._transactions.write(lambda c: upsert(c, SOURCE_FILES, rows))
 
 
-def take_in(connection: Connection, pipeline_id: str, table: str, files: Sequence[FileVersion]) -> None:
-    """In the transaction that stores the chunk states which follow from these versions."""
+def take_in(
+    connection: Connection, pipeline_id: str, table: str, files: Sequence[FileVersion], *, settled: bool
+) -> None:
+    """In the transaction that stores the chunk states which follow from these versions: all of them, if `settled`."""
+    versions = files if settled else unsettled(_taken_in(connection, pipeline_id, table), files)
     rows = [
         {
             **_values(pipeline_id, table, file),
-            "taken_in_hash": file.content_hash,
-            "taken_in_lower": number_to_text(file.lower),
-            "taken_in_upper": number_to_text(file.upper),
-            "taken_in_nulls": file.nulls,
+            "taken_in_hash": version.content_hash,
+            "taken_in_lower": number_to_text(version.lower),
+            "taken_in_upper": number_to_text(version.upper),
+            "taken_in_nulls": version.nulls,
         }
-        for file in files
+        for file, version in zip(files, versions, strict=True)
     ]
     upsert(connection, SOURCE_FILES, rows)
+
+
+def _rows(connection: Connection, pipeline_id: str, table: str) -> Sequence[Row[Any]]:
+    query = select(SOURCE_FILES).where(_C.pipeline_id == pipeline_id, _C.table_name == table)
+    return connection.execute(query).all()
+
+
+def _taken_in(connection: Connection, pipeline_id: str, table: str) -> dict[str, FileVersion]:
+    rows = _rows(connection, pipeline_id, table)
+    return {row.path: _version_taken_in(row) for row in rows if row.taken_in_hash is not None}
 
 
 def _values(pipeline_id: str, table: str, file: FileVersion) -> dict[str, Any]:
@@ -81,7 +91,7 @@ def _seen(row: Row[Any]) -> FileVersion:
     )
 
 
-def _taken_in(row: Row[Any]) -> FileVersion:
+def _version_taken_in(row: Row[Any]) -> FileVersion:
     return FileVersion(
         path=row.path,
         fingerprint="",

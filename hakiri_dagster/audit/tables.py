@@ -81,13 +81,12 @@ class TableStore(TableReader):
     ) -> None:
         """Stores a plan's states and the versions of files they follow from: both, or neither.
 
-        While an attempt holds a chunk the files are not taken in: what they touch in it is found again next time.
+        The row of a chunk that an attempt holds is left alone, so what files touch in it is to be found again.
         """
 
         def work(connection: Connection) -> None:
             save_states(connection, pipeline_id, table, due.states)
-            if not due.busy:
-                take_in(connection, pipeline_id, table, files)
+            take_in(connection, pipeline_id, table, files, settled=not due.busy)
             planned = {
                 "pipeline_id": pipeline_id,
                 "table_name": table,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hakiri_dagster.planning.chunks import Interval
 from hakiri_dagster.planning.intervals import NOTHING, Intervals, union
@@ -25,6 +26,10 @@ class FileVersion:
     def reach(self) -> Iterable[Interval]:
         if self.lower is not None and self.upper is not None:
             yield Interval(self.lower, self.upper + 1)
+
+
+UNSETTLED: Final = ""
+"""The content hash of a version that stands for several: some of its rows may be loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +61,23 @@ def touched_by(taken_in: Mapping[str, FileVersion], current: Iterable[FileVersio
                 nulls = nulls or version.nulls > 0
     missing = tuple(file for path, file in taken_in.items() if path not in here)
     return Touched(union(intervals), nulls, missing)
+
+
+def unsettled(taken_in: Mapping[str, FileVersion], current: Iterable[FileVersion]) -> Iterator[FileVersion]:
+    """What a plan has taken in that could not be written down whole, because an attempt held one of its chunks.
+
+    A changed file then reaches as far as all versions that may be loaded, and counts as changed next time too.
+    """
+    for file in current:
+        before = taken_in.get(file.path)
+        if before is not None and before.content_hash == file.content_hash:
+            yield file
+            continue
+        reach = union(part for version in (file, before) if version is not None for part in version.reach)
+        yield replace(
+            file,
+            content_hash=UNSETTLED,
+            lower=reach[0].lower if reach else None,
+            upper=None if not reach or reach[-1].upper is None else reach[-1].upper - 1,
+            nulls=max(file.nulls, 0 if before is None else before.nulls),
+        )

@@ -99,9 +99,10 @@ def test_done_told_twice_is_heard_once_and_a_stranger_is_not_heard(audit: AuditD
 
 def test_what_a_chunk_supersedes_goes_with_its_publish(audit: AuditDb) -> None:
     old = ChunkState("old", SourceFile("a", "1" * 32), "done", 1, load_id=1)
-    new = ChunkState("new", SourceFile("a", "2" * 32), supersedes=("old",))
+    new = ChunkState("new", SourceFile("a", "2" * 32))
     audit.chunks.save(*OF, [old, new])
     (claim,) = _claim(audit.chunks, [DueSlice(Slice(new.chunk, new.bounds), supersedes=("old",))]).claimed
+    assert audit.chunks.states(*OF)[0].supersedes == ("old",), "a crash must not forget what the publish replaced"
     assert dict(audit.chunks.file_states(*OF)) == {old.bounds: "COMMITTED", new.bounds: "PROCESSING"}
     audit.chunks.done(claim, _published(2))
     assert {state.key: state.status for state in audit.chunks.states(*OF)} == {"new": "done", "old": "superseded"}

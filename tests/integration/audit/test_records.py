@@ -8,7 +8,7 @@ from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
-from hakiri_dagster.planning.source_files import FileVersion
+from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 
 OF = ("shop", "orders")
@@ -70,11 +70,15 @@ def test_a_file_that_was_looked_at_is_not_taken_in_yet(audit: AuditDb) -> None:
     assert audit.files.taken_in(*OF)["a.csv"].content_hash == "1" * 32
 
 
-def test_no_file_is_taken_in_while_an_attempt_holds_a_chunk(audit: AuditDb) -> None:
+def test_a_file_that_changes_while_an_attempt_holds_a_chunk_counts_as_changed_next_time(audit: AuditDb) -> None:
+    plan = StoredPlan("numeric 10", None)
+    first = FileVersion("a.csv", "fp", "1" * 32, lower=5, upper=9)
+    audit.tables.sync(*OF, Due(), plan=plan, files=[first])
     busy = DueSlice(Slice(_state(1).chunk, _state(1).bounds))
-    file = FileVersion("a.csv", "fp", "1" * 32)
-    audit.tables.sync(*OF, Due(busy=(busy,), states=(_state(2),)), plan=StoredPlan("numeric 10", None), files=[file])
-    assert audit.files.taken_in(*OF) == {}
+    second = FileVersion("a.csv", "fp2", "2" * 32, lower=1, upper=2)
+    audit.tables.sync(*OF, Due(busy=(busy,), states=(_state(2),)), plan=plan, files=[second])
+    assert touched_by(audit.files.taken_in(*OF), [second]).intervals == (Interval(1, 10),)
+    assert audit.files.known(*OF) == {"a.csv": second}
     assert [state.key for state in audit.chunks.states(*OF)] == ["c2"]
 
 

@@ -17,7 +17,7 @@ from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.intervals import high, low
 from hakiri_dagster.planning.repair import after_ledger
-from hakiri_dagster.planning.source_files import FileVersion, touched_by
+from hakiri_dagster.planning.source_files import FileVersion, touched_by, unsettled
 from hakiri_dagster.planning.states import (
     ChunkState,
     Due,
@@ -26,6 +26,7 @@ from hakiri_dagster.planning.states import (
     published,
 )
 from hakiri_dagster.planning.windows import from_position, parse_window
+from tests.unit.planning.ledger_rows import PublishedSlice
 
 Crash = Literal["no", "before publish", "after publish"]
 
@@ -46,16 +47,6 @@ def in_bounds(row: Row, bounds: Bounds) -> bool:
             return row.cursor is not None and low(interval) <= row.cursor < high(interval)
         case _:
             raise AssertionError(bounds)
-
-
-@dataclass(frozen=True)
-class PublishedSlice:
-    chunk_key: str
-    bounds: Bounds
-    rows: int
-    cursor_committed: int | None
-    load_id: int
-    attempt: int
 
 
 @dataclass
@@ -128,8 +119,9 @@ class SimulatedTable:
         due = self.plan()
         versions = self.file_versions() if self.files is not None else []
         self._remember(due.states)
-        if not due.busy:
-            self.taken_in.update({file.path: file for file in versions})
+        if due.busy:
+            versions = list(unsettled(self.taken_in, versions))
+        self.taken_in.update({file.path: file for file in versions})
         self.planned_as = str(self.window)
         meanwhile()
         fate = iter(crashes)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from hakiri_dagster.planning.chunk_plan import plan_file_chunks
 from hakiri_dagster.planning.chunks import SourceFile
 from hakiri_dagster.planning.due_files import due_files
+from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.states import ChunkState, Due, published
+from tests.unit.planning.ledger_rows import PublishedSlice
 
 
 class Folder:
@@ -20,6 +22,7 @@ class Folder:
         self.files: dict[str, str] = {}
         self.states: dict[str, ChunkState] = {}
         self.target: dict[str, str] = {}
+        self.ledger: dict[str, PublishedSlice] = {}
         self._load_ids = count(1)
 
     def write(self, path: str, content: str) -> None:
@@ -28,14 +31,15 @@ class Folder:
     def due(self) -> Due:
         files = [SourceFile(path, content) for path, content in self.files.items()]
         chunks, _ = plan_file_chunks(files)
-        return due_files(chunks, self.states.values(), files)
+        return due_files(chunks, after_ledger(self.states.values(), tuple(self.ledger.values())), files)
 
     def apply(self, crashes: tuple[str, ...] = ()) -> None:
         due = self.due()
         self.states.update({state.key: state for state in due.states})
         fate = iter(crashes)
         for owed in (*due.busy, *due.slices):
-            state = replace(self.states[owed.key], status="running", attempts=owed.attempts + 1)
+            attempt = owed.attempts + 1
+            state = replace(self.states[owed.key], status="running", attempts=attempt, supersedes=owed.supersedes)
             self.states[owed.key] = state
             crash = next(fate, "no")
             if crash == "before publish":
@@ -44,11 +48,14 @@ class Folder:
             assert isinstance(file, SourceFile)
             for key in owed.supersedes:
                 self.target.pop(key, None)
+                self.ledger.pop(key, None)
             self.target[owed.key] = file.content_hash
+            load_id = next(self._load_ids)
+            self.ledger[owed.key] = PublishedSlice(owed.key, file, 1, None, load_id, attempt)
             if crash == "after publish":
                 return
             self.states[owed.key] = published(
-                state, bounds=file, cursor_committed=None, seen=None, rows=1, load_id=next(self._load_ids)
+                state, bounds=file, cursor_committed=None, seen=None, rows=1, load_id=load_id
             )
             for key in owed.supersedes:
                 self.states[key] = replace(self.states[key], status="superseded")
@@ -107,10 +114,18 @@ def test_a_missing_file_keeps_its_rows_and_its_state() -> None:
     assert folder.states["a-100000000000"].status == "done"
 
 
-def test_a_version_that_was_published_just_before_a_crash_is_superseded_as_well() -> None:
+def test_a_version_that_was_published_just_before_a_crash_is_known_from_the_ledger() -> None:
     folder = _loaded({"a": "1"})
     folder.write("a", "2")
     folder.apply(("after publish",))
+    folder.write("a", "3")
+    assert folder.due().slices[0].supersedes == ("a-200000000000",)
+
+
+def test_a_version_that_is_still_being_loaded_is_superseded_and_to_be_fenced() -> None:
+    folder = _loaded({"a": "1"})
+    folder.write("a", "2")
+    folder.apply(("before publish",))
     folder.write("a", "3")
     due = folder.due()
     assert due.slices[0].supersedes == ("a-100000000000", "a-200000000000")
