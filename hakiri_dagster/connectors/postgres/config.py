@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+_EMBEDDED = "embedded"
 _DEFAULT_SCHEMA = "public"
 _DEFAULT_CONNECTIONS = 8
 _MOST_CONNECTIONS = 64
@@ -32,12 +33,14 @@ class SourceConfig:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> SourceConfig:
-        parameters = conninfo_to_dict(config["url"])
+        """Without a URL (the embedded server is not up yet) it can name the source, not read it."""
+        url = config.get("url")
+        parameters = conninfo_to_dict(url or "")
         parameters.setdefault("connect_timeout", _CONNECT_TIMEOUT_SECONDS)
         parameters["client_encoding"] = "UTF8"
         return cls(
             conninfo=make_conninfo("", **parameters),
-            place="/".join(_place(parameters)),
+            place="/".join(_place(parameters)) if url else _EMBEDDED,
             schema=config.get("schema", _DEFAULT_SCHEMA),
             max_connections=config.get("max_connections", _DEFAULT_CONNECTIONS),
             text_columns=frozenset(config.get("text_columns", ())),
@@ -72,6 +75,8 @@ def problems(config: Mapping[str, Any], table: str) -> Iterator[str]:
 
 
 def _url_problems(url: object) -> Iterator[str]:
+    if url is None:  # the project's embedded PostgreSQL
+        return
     if not isinstance(url, str) or not url.startswith(("postgresql://", "postgres://")):
         yield "`url` must be like `postgresql://user:password@host:5432/database`"
         return

@@ -28,7 +28,7 @@ def test_good_settings_have_no_problems() -> None:
         ({"max_connections": True}, "`max_connections` must be a number from 1 to 64"),
         ({"text_columns": "price"}, "`text_columns` must be a list of column names"),
         ({"url": "mysql://h/d"}, "`url` must be like `postgresql://user:password@host:5432/database`"),
-        ({"url": None}, "`url` must be like `postgresql://user:password@host:5432/database`"),
+        ({"url": 5}, "`url` must be like `postgresql://user:password@host:5432/database`"),
         ({"url": "postgresql://u:s3%zzcr3t@h/d"}, "`url` cannot be parsed"),
         ({"url": "postgresql://u:s3@cr3t@h/d"}, "`url` has an `@` in user or password"),
     ],
@@ -49,6 +49,11 @@ def test_the_place_and_the_lineage_say_where_and_not_how_to_get_in() -> None:
     assert config.lineage == ("db.example:5433", "shop", "sales")
     assert "s3cr3t" not in repr(config)
     assert config.without_secrets("oops s3cr3t") == "oops ***"
+
+
+def test_the_embedded_server_has_a_name_before_it_is_up() -> None:
+    assert told(url=None) == []
+    assert SourceConfig.of({"url": None, "schema": "sales"}).lineage == ("embedded", "sales")
 
 
 def test_a_connection_attempt_ends_unless_the_url_says_otherwise() -> None:
