@@ -37,7 +37,9 @@ def _read(
 ) -> DataFrame:
     wanted = {column.name for column in columns}
     present = {column.name: column for column in layout if column.name in wanted and column.conversion != "absent"}
-    schema = frames.read_schema([(column.name, column.read_type) for column in present.values()])
+    # A file with nothing but NULLs still has rows, and Spark wants a column to read.
+    asked = tuple(present.values()) or layout[:1]
+    schema = frames.read_schema([(column.name, column.read_type) for column in asked])
     raw = frames.reader(spark).schema(schema).format(format_).load(paths)
     values = [(column, _value(column, present)) for column in columns]
     failures = [F.when(value.failed, F.lit(True)) for _, value in values if value.failed is not None]

@@ -23,7 +23,7 @@ from hakiri_dagster.planning.columns import Column as SchemaColumn
 
 _WRONG_FIELDS = "_wrong_number_of_fields"
 _NOTHING = "\ue000\ue001nothing\ue001\ue000"
-"""Stands for an empty field between Spark's parser and Spark: given `""`, it takes a quoted empty text for NULL, too."""
+"""Stands for an empty field on the way out of Spark's parser: were it `""`, a quoted empty text would be NULL, too."""
 
 
 def csv_rows(

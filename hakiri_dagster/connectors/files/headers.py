@@ -50,18 +50,25 @@ def delimiter_of(path: str, options: FilesOptions) -> str:
 
 
 def _first_record(path: str, options: FilesOptions, label: str) -> list[str]:
+    records = csv_records(text_lines(path, options, label), delimiter_of(path, options), options)
+    return next((record for record in records if record), [])
+
+
+def csv_records(
+    lines: Iterable[str], delimiter: str, options: FilesOptions, *, strict: bool = False
+) -> Iterator[list[str]]:
     doubled = options.quote is not None and options.escape == options.quote
-    records = csv.reader(
-        _lines(path, options, label),
-        delimiter=delimiter_of(path, options),
+    return csv.reader(
+        lines,
+        strict=strict,
+        delimiter=delimiter,
         quotechar=options.quote,
         doublequote=doubled,
         escapechar=None if doubled else options.escape,
     )
-    return next((record for record in records if record), [])
 
 
-def _lines(path: str, options: FilesOptions, label: str) -> Iterator[str]:
+def text_lines(path: str, options: FilesOptions, label: str) -> Iterator[str]:
     charset = options.charset.python
     if compression_of(path) == "none":
         with open(path, encoding=charset, newline="") as text:

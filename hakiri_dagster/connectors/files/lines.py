@@ -1,14 +1,18 @@
-"""Whether every line of a CSV file is a record, so that Spark may cut the file among its tasks anywhere."""
+"""Where the records of a CSV file end: whether each line is one, and whether any never ends."""
 
 from __future__ import annotations
 
+import csv
 import os
 
 import numpy as np
 import numpy.typing as npt
 
+from hakiri_dagster.connectors.files.contents import decompressed
 from hakiri_dagster.connectors.files.formats import compression_of
+from hakiri_dagster.connectors.files.headers import csv_records, delimiter_of, text_lines
 from hakiri_dagster.connectors.files.options import FilesOptions
+from hakiri_dagster.errors import SourceError
 
 WORTH_SPLITTING = 64 << 20
 _BLOCK = 8 << 20
@@ -26,6 +30,29 @@ def records_are_lines(path: str, delimiter: str, options: FilesOptions) -> bool:
         return False
     simple = options.escape == options.quote and max(ord(delimiter), ord(options.quote)) < 128
     return simple and quotes_are_tidy(path, delimiter, options.quote)
+
+
+def refuse_unclosed_quote(path: str, options: FilesOptions, label: str) -> None:
+    """Spark would take everything behind such a quote for one value, and lose the lines in it.
+
+    An odd number of quotes is cheap to find; only then is the file parsed.
+    """
+    if not options.multiline:
+        return
+    quote = options.quote.encode(options.charset.python.removesuffix("-sig"))
+    if sum(block.count(quote) for block in decompressed(path, label)) % 2 == 0:
+        return
+    records = csv_records(text_lines(path, options, label), delimiter_of(path, options), options, strict=True)
+    last = ""
+    try:
+        for record in records:
+            last = options.delimiter.join(record)
+    except csv.Error as error:
+        raise SourceError(
+            f"{path}: a quote is not closed, or not doubled, in the record after {last[:80]!r}: {error}",
+            where=label,
+            hint="mend the quote; with `multiline = false` each line is a record of its own, whatever its quotes",
+        ) from error
 
 
 def quotes_are_tidy(path: str, delimiter: str, quote: str) -> bool:

@@ -129,7 +129,7 @@ class Place:
         return known.pop(), [path for path in paths if formats[path] is not None]
 
     def _refuse_unreadable_name(self, path: str) -> None:
-        declared = self.options.compression
+        declared = self.options.declared_compression
         reason = _unreadable_name(path)
         if reason is None and declared is not None and compression_of(path) != declared:
             reason = f"its extension says compression `{compression_of(path)}`, the manifest says `{declared}`"

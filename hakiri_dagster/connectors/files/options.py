@@ -10,9 +10,11 @@ from pydantic import ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
 from hakiri_dagster.connectors.files.charsets import Charset, charset
+from hakiri_dagster.connectors.files.formats import Compression
+from hakiri_dagster.manifest.field_types import wrong
 from hakiri_dagster.manifest.source_config import FilesConfig
 
-_COMPRESSIONS = {
+_COMPRESSIONS: Mapping[str, Compression] = {
     "none": "none",
     "uncompressed": "none",
     "gzip": "gzip",
@@ -25,30 +27,21 @@ _COMPRESSIONS = {
 
 
 class FilesOptions(FilesConfig):
-    @field_validator("delimiter", mode="after")
+    @field_validator("delimiter")
     @classmethod
-    def _one_character(cls, value: str) -> str:
-        value = "\t" if value == "\\t" else value
-        if len(value) != 1:
-            raise ValueError("must be one character")
-        return value
+    def _written_out_tab(cls, value: str) -> str:
+        return "\t" if value == "\\t" else value
 
-    @field_validator("encoding", mode="after")
+    @field_validator("encoding")
     @classmethod
-    def _known_encoding(cls, value: str) -> str:
+    def _readable_encoding(cls, value: str) -> str:
         if charset(value) is None:
-            raise ValueError(
-                f"`{value}` is no encoding that can be read; UTF-8, UTF-16, UTF-32 and single-byte ones such as "
-                "ISO-8859-1 and windows-1252 can"
-            )
+            raise wrong("cannot be read; UTF-8, UTF-16, UTF-32 and single-byte encodings such as windows-1252 can")
         return value
 
-    @field_validator("compression", mode="after")
-    @classmethod
-    def _known_compression(cls, value: str | None) -> str | None:
-        if value is not None and value.lower() not in _COMPRESSIONS:
-            raise ValueError(f"`{value}` cannot be read; `gzip`, `bz2`, `zstd` and `none` can")
-        return None if value is None else _COMPRESSIONS[value.lower()]
+    @property
+    def declared_compression(self) -> Compression | None:
+        return None if self.compression is None else _COMPRESSIONS[self.compression]
 
     @property
     def charset(self) -> Charset:
@@ -69,7 +62,7 @@ def option_problems(config: Mapping[str, Any]) -> list[str]:
 def _sentence(problem: Any) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else "config"
     if problem["type"] != "extra_forbidden":
-        return f"`{name}`: {problem['msg'].removeprefix('Value error, ')}"
+        return f"`{name}`: {problem['msg']}"
     known = [alias for field in FilesOptions.model_fields for alias in (field, to_camel(field))]
     close = get_close_matches(name, known, n=1)
     return f"`{name}` is no setting of `files`" + (f"; did you mean `{close[0]}`?" if close else "")

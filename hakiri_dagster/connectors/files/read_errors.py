@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import PySparkException
+
 from hakiri_dagster.errors import HakiriError, SourceError
+
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
+"""A failed job arrives as the latter when Spark runs in this process."""
 
 _FAILED = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (?:file:/*)(/\S*?)\.(?=\s)")
 _NOT_FOUND = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: file:/*(/.*?)\. SQLSTATE")
 _CAUSE = re.compile(r"^\s*Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE)
 _TYPES = re.compile(r"column \[(.*?)\]\. Expected Spark type (.*?), actual Parquet type (.*?)\.")
+
+
+@contextmanager
+def told_in_our_words(label: str) -> Iterator[None]:
+    """Around whatever makes Spark read."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise explain_read_error(error, label) or error from error
 
 
 def explain_read_error(error: BaseException, label: str) -> HakiriError | None:

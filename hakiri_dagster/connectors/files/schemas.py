@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hakiri_dagster.connectors.files.arrow_types import FileColumn
 from hakiri_dagster.connectors.files.footers import Footer
 from hakiri_dagster.connectors.files.headers import Header
 from hakiri_dagster.connectors.files.types import can_become, declared_column, is_text, widened
 from hakiri_dagster.errors import SourceError
-from hakiri_dagster.planning.columns import Column, SourceSchema
-
-
-@dataclass(frozen=True, slots=True)
-class FoundSchema:
-    schema: SourceSchema
-    warnings: tuple[str, ...] = ()
+from hakiri_dagster.planning.columns import Column
 
 
 def merged_names(headers: Sequence[Header], known: Sequence[str], label: str) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
@@ -22,12 +21,13 @@ from hakiri_dagster.connectors.contract import (
 )
 from hakiri_dagster.connectors.files.contents import file_states, refuse_changed, source_fingerprint
 from hakiri_dagster.connectors.files.cursors import Cursor, extent_of, overlaps, with_statistics
-from hakiri_dagster.connectors.files.file_formats import FileFormat, Look, file_format
+from hakiri_dagster.connectors.files.file_formats import file_format
+from hakiri_dagster.connectors.files.format_contract import FileFormat, Look
 from hakiri_dagster.connectors.files.formats import TEXT_FORMATS, Format, format_of
 from hakiri_dagster.connectors.files.listing import Place
 from hakiri_dagster.connectors.files.markers import marker_of, origin_of
 from hakiri_dagster.connectors.files.options import FilesOptions
-from hakiri_dagster.connectors.files.read_errors import explain_read_error
+from hakiri_dagster.connectors.files.read_errors import told_in_our_words
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Slice, SourceFile
@@ -85,7 +85,7 @@ class FilesTable:
         files: Mapping[str, FileState],
     ) -> Reading:
         states = self._needed(slices, files)
-        refuse_changed(states, cursor, self.label)
+        refuse_changed(states, self.label)
         format_ = self._format(self._format_of(states))
         rows = format_.rows(spark, [state.path for state in states], schema)
         frame = rows.frame
@@ -135,10 +135,8 @@ class FilesTable:
         if silent:
             rows = format_.rows(spark(), silent, schema)
             frame = _without_cursor_where_malformed(rows.frame, cursor.name, schema)
-            try:
+            with told_in_our_words(self.label):
                 by_marker = cursor.extents(frame)
-            except PySparkException as error:
-                raise explain_read_error(error, self.label) or error from error
             told |= {path: by_marker.get(marker_of(path), cursor.nothing) for path in silent}
         return tuple(with_statistics(s, *told[s.path]) if s.path in told else s for s in states)
 

@@ -8,7 +8,7 @@ text, and so is a column with a single value that begins with a superfluous zero
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
@@ -33,16 +33,16 @@ _EXPONENTIAL = r"^[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+$"
 _PLACES = r"^[+-]?(0|[1-9]\d{0,37})?\.\d+$"
 
 
-def infer_types(texts: DataFrame, names: Sequence[str], *, only_times: bool = False) -> Mapping[str, str | None]:
+def infer_types(texts: DataFrame, names: Sequence[str], only_times: Collection[str] = ()) -> Mapping[str, str | None]:
     """Spark types by column; None for one without a single value.
 
-    `only_times`: the format has numbers and booleans of its own, so only dates and timestamps hide in texts.
+    `only_times`: columns of a format that has numbers of its own, so that only dates and timestamps hide in texts.
     """
     found: dict[str, str | None] = {}
     for start in range(0, len(names), _COLUMNS_A_JOB):
         part = names[start : start + _COLUMNS_A_JOB]
         signatures = [
-            F.bit_or(_signature(F.col(quoted(name)), only_times)).alias(f"s{i}") for i, name in enumerate(part)
+            F.bit_or(_signature(F.col(quoted(name)), name in only_times)).alias(f"s{i}") for i, name in enumerate(part)
         ]
         row = texts.agg(*signatures).collect()[0]
         found |= {name: type_of(row[f"s{i}"]) for i, name in enumerate(part)}

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hakiri_dagster.connectors.files import explain_read_error
+from hakiri_dagster.connectors.files.read_errors import SPARK_ERRORS
 from hakiri_dagster.errors import SourceError
 
 MOMENT = datetime(2024, 5, 6, 7, 8, 9, 123456)
@@ -156,12 +157,12 @@ def test_what_breaks_while_spark_reads_is_told_in_our_words(source):
     first = put(source, "sp ace.parquet", {"id": [1]})
     frame = source.read(source.discover()).frame
     first.write_bytes(b"PAR1 but nothing else PAR1")
-    with pytest.raises(Exception) as damaged:
+    with pytest.raises(SPARK_ERRORS) as damaged:
         frame.collect()
     told = explain_read_error(damaged.value, "shop/orders")
     assert f"{first} cannot be read to its end" in str(told)
     os.remove(first)
-    with pytest.raises(Exception) as gone:
+    with pytest.raises(SPARK_ERRORS) as gone:
         frame.collect()
     assert f"{first} vanished while it was read" in str(explain_read_error(gone.value, "shop/orders"))
     assert explain_read_error(ValueError("other"), "shop/orders") is None
@@ -171,13 +172,17 @@ def test_a_column_that_changed_its_type_behind_our_back_is_told(source):
     path = put(source, "a.parquet", {"id": [1]})
     frame = source.read(source.discover()).frame
     pq.write_table(pa.table({"id": ["x"]}), path)
-    with pytest.raises(Exception) as changed:
+    with pytest.raises(SPARK_ERRORS) as changed:
         frame.collect()
     assert "column `id` is BINARY, expected bigint" in str(explain_read_error(changed.value, "shop/orders"))
 
 
 def test_parquet_is_still_read_by_the_vectorised_reader(source, capsys):
-    columns = {"id": [1, 2], "price": pa.array([Decimal("1.25")] * 2, pa.decimal128(15, 2)), "day": [date(2024, 1, 1)] * 2}
+    columns = {
+        "id": [1, 2],
+        "price": pa.array([Decimal("1.25")] * 2, pa.decimal128(15, 2)),
+        "day": [date(2024, 1, 1)] * 2,
+    }
     put(source, "a.parquet", columns)
     put(source, "b.parquet", columns)
     source.read(source.discover()).frame.explain("formatted")

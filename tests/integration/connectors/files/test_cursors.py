@@ -47,8 +47,18 @@ def test_the_extent_of_text_files_is_looked_up_once_a_file(source, remember, for
         (pa.array([3, None, 9]), "numeric", 3, 9),
         (pa.array([-1.5, None, 2.5]), "numeric", -2, 2),
         (pa.array([date(1969, 12, 31), None, date(2024, 1, 1)]), "date", -86_400_000_000, micros(2024, 1, 1)),
-        (pa.array([datetime(2024, 1, 1), None], pa.timestamp("ns")), "timestamp", micros(2024, 1, 1), micros(2024, 1, 1)),
-        (pa.array([datetime(2024, 1, 1), None], pa.timestamp("ms", "UTC")), "timestamp", micros(2024, 1, 1), micros(2024, 1, 1)),
+        (
+            pa.array([datetime(2024, 1, 1), None], pa.timestamp("ns")),
+            "timestamp",
+            micros(2024, 1, 1),
+            micros(2024, 1, 1),
+        ),
+        (
+            pa.array([datetime(2024, 1, 1), None], pa.timestamp("ms", "UTC")),
+            "timestamp",
+            micros(2024, 1, 1),
+            micros(2024, 1, 1),
+        ),
     ],
     ids=str,
 )
@@ -60,7 +70,9 @@ def test_the_extent_of_parquet_comes_from_the_footer(source, array, kind, lower,
 
 
 def test_the_footer_and_a_scan_agree(source):
-    table = pa.table({"c": pa.array([datetime(2024, 1, 1, 0, 0, 0, 7), None, datetime(1960, 1, 1)], pa.timestamp("us"))})
+    table = pa.table(
+        {"c": pa.array([datetime(2024, 1, 1, 0, 0, 0, 7), None, datetime(1960, 1, 1)], pa.timestamp("us"))}
+    )
     path = source.write("a.parquet", b"")
     pq.write_table(table, path)
     told = source.discover(cursor="c").extent
@@ -128,7 +140,9 @@ def test_a_slice_that_no_file_overlaps_is_read_as_nothing(source):
 
 def test_a_text_cursor_is_refused_with_the_cure(source):
     source.write("a.csv", "id,at\n1,01/02/2024\n")
-    with pytest.raises(SourceError, match=r'cursor column `at` is of type string(.|\n)*columns = \{ at = "timestamptz" \}'):
+    with pytest.raises(
+        SourceError, match=r'cursor column `at` is of type string(.|\n)*columns = \{ at = "timestamptz" \}'
+    ):
         source.discover(cursor="at")
 
 

@@ -1,0 +1,67 @@
+"""Parquet and ORC: schema and statistics from the footers, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from hakiri_dagster.connectors.files.columnar_rows import casts_may_fail, columnar_rows
+from hakiri_dagster.connectors.files.cursors import Cursor
+from hakiri_dagster.connectors.files.footers import Footer, read_footers
+from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics
+from hakiri_dagster.connectors.files.formats import Format
+from hakiri_dagster.connectors.files.schemas import alike_names, merged_columns, unknown_declared
+from hakiri_dagster.connectors.files.types import is_number
+from hakiri_dagster.planning.columns import SourceSchema
+
+_MOST_WARNINGS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarFormat:
+    format: Format
+    declared: Mapping[str, str]
+    label: str
+
+    def schema(self, look: Look) -> FoundSchema:
+        footers = self._footers(look.paths)
+        columns = merged_columns(footers, self.declared, self.label)
+        names = [column.name for column in columns]
+        warnings = (*_missing(footers, names), *alike_names(names), *unknown_declared(names, self.declared))
+        return FoundSchema(SourceSchema(columns), warnings)
+
+    def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
+        footers = self._footers(paths)
+        frame = columnar_rows(spark, footers, schema.columns, self.format)
+        return Rows(frame, has_malformed=casts_may_fail(footers, schema.columns))
+
+    def statistics(self, paths: Sequence[str], cursor: Cursor, /) -> Statistics:
+        return {
+            footer.path: (footer.cursor, footer.rows)
+            for footer in self._footers(paths, cursor.name)
+            if footer.cursor is not None and _speaks_of(footer, cursor)
+        }
+
+    def _footers(self, paths: Sequence[str], cursor: str | None = None) -> tuple[Footer, ...]:
+        return read_footers(paths, self.format, cursor, self.label)
+
+
+def _speaks_of(footer: Footer, cursor: Cursor) -> bool:
+    """Statistics of a column whose type the manifest changes are of other values."""
+    column = next((c for c in footer.columns if c.name == cursor.name), None)
+    if column is None or column.conversion == "absent" or column.spark_type == cursor.spark_type:
+        return True
+    return cursor.kind == "numeric" and is_number(column.spark_type)
+
+
+def _missing(footers: Sequence[Footer], names: Sequence[str]) -> list[str]:
+    lacking = [(f.path, sorted(set(names) - {c.name for c in f.columns})) for f in footers]
+    told = [
+        f"{path} has no {', '.join(f'`{name}`' for name in missing)}: NULL in its rows"
+        for path, missing in lacking
+        if missing
+    ]
+    rest = len(told) - _MOST_WARNINGS
+    return told[:_MOST_WARNINGS] + ([f"and {rest} more files lack columns"] if rest > 0 else [])

@@ -1,0 +1,81 @@
+"""CSV: names from the header of each file, types from a declaration or from one look at all values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from hakiri_dagster.connectors.contract import MALFORMED_COLUMN
+from hakiri_dagster.connectors.files.csv_rows import csv_rows
+from hakiri_dagster.connectors.files.cursors import Cursor
+from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics
+from hakiri_dagster.connectors.files.headers import Header, numbered, read_headers
+from hakiri_dagster.connectors.files.lines import refuse_unclosed_quote
+from hakiri_dagster.connectors.files.options import FilesOptions
+from hakiri_dagster.connectors.files.read_errors import told_in_our_words
+from hakiri_dagster.connectors.files.schemas import alike_names, merged_names, unknown_declared
+from hakiri_dagster.connectors.files.text_inference import infer_types
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.columns import Column, SourceSchema
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat:
+    options: FilesOptions
+    declared: Mapping[str, str]
+    label: str
+
+    def schema(self, look: Look) -> FoundSchema:
+        headers = self._headers(look.news, len(look.known_names))
+        names = merged_names(headers, look.known_names, self.label)
+        if not names:
+            raise SourceError(
+                f"{look.paths[0]} is empty, not even a header",
+                where=self.label,
+                hint="write at least the line of column names",
+            )
+        for header in headers:
+            refuse_unclosed_quote(header.path, self.options, self.label)
+        untyped = [n for n in names if n not in self.declared and n not in look.known_names]
+        types = self._types(look, headers, names, untyped)
+        columns = tuple(look.text_column(name, self.declared, types) for name in names)
+        warnings = [f"{header.path} is empty" for header in headers if not header.names]
+        warnings += [*_without_values(types), *alike_names(names), *unknown_declared(names, self.declared)]
+        return FoundSchema(SourceSchema(columns), tuple(warnings))
+
+    def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
+        headers = self._headers(paths, len(schema.columns))
+        return Rows(csv_rows(spark, headers, schema.columns, self.options), has_malformed=True)
+
+    def statistics(self, _paths: Sequence[str], _cursor: Cursor, /) -> Statistics:
+        return {}
+
+    def _headers(self, paths: Sequence[str], width: int) -> tuple[Header, ...]:
+        """Without header lines, all files have the same columns: the declared ones in their order, or numbers."""
+        headers = read_headers(paths, self.options, self.label)
+        if self.options.header:
+            return headers
+        width = max([width, *(len(header.names) for header in headers)])
+        names = tuple(self.declared) if len(self.declared) == width else numbered(width)
+        return tuple(Header(header.path, names if header.names else ()) for header in headers)
+
+    def _types(
+        self, look: Look, headers: Sequence[Header], names: Sequence[str], untyped: Sequence[str]
+    ) -> Mapping[str, str | None]:
+        if not untyped or not self.options.infer_schema:
+            return dict.fromkeys(untyped, "string")
+        rows = csv_rows(look.spark(), headers, [Column(name, "string") for name in names], self.options)
+        with told_in_our_words(self.label):
+            return infer_types(rows.where(F.col(MALFORMED_COLUMN).isNull()), untyped)
+
+
+def _without_values(types: Mapping[str, str | None]) -> list[str]:
+    empty = [name for name, type_ in types.items() if type_ is None]
+    if not empty:
+        return []
+    listed = ", ".join(f"`{name}`" for name in islice(empty, 5)) + (" …" if len(empty) > 5 else "")
+    return [f"no value yet in {listed}: text, unless the type is declared under `columns`"]

@@ -1,0 +1,72 @@
+"""What each format offers: its schema, its rows, and its cursor's statistics where they cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hakiri_dagster.connectors.contract import SparkProvider
+from hakiri_dagster.connectors.files.cursors import Cursor
+from hakiri_dagster.connectors.files.footers import CursorStatistics
+from hakiri_dagster.connectors.files.types import declared_column
+from hakiri_dagster.planning.columns import Column, SourceSchema
+
+Statistics = Mapping[str, tuple[CursorStatistics, int]]
+"""By path: where the cursor lies, and the number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a schema is found from. `fresh`: those of `paths` that were not seen before."""
+
+    paths: Sequence[str]
+    fresh: Collection[str]
+    known: SourceSchema | None
+    spark: SparkProvider
+
+    @property
+    def news(self) -> Sequence[str]:
+        """The files that `known` does not speak of."""
+        return [path for path in self.paths if path in self.fresh] if self.known else self.paths
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.known.columns) if self.known else ()
+
+    def text_column(self, name: str, declared: Mapping[str, str], found: Mapping[str, str | None]) -> Column:
+        """A column of a text format: what is declared, else what is known, else what was found."""
+        known = self.known.column(name) if self.known else None
+        if name not in declared:
+            return known or Column(name, found[name] or "string")
+        wanted = declared_column(name, declared[name])
+        type_ = known.spark_type if known else (found.get(name) or "string")
+        if wanted.spark_type == "string" and type_.startswith(("struct", "array")):
+            return Column(name, type_, native_type=declared[name])
+        return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSchema:
+    schema: SourceSchema
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`frame`: the schema's columns, MALFORMED_COLUMN, FILE_COLUMN."""
+
+    frame: DataFrame
+    has_malformed: bool
+
+
+class FileFormat(Protocol):
+    def schema(self, look: Look) -> FoundSchema: ...
+
+    def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows: ...
+
+    def statistics(self, paths: Sequence[str], cursor: Cursor, /) -> Statistics:
+        """For the files that tell it without being read."""
+        ...
