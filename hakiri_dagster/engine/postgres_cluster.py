@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Literal
 import psutil
 
 from hakiri_dagster.engine.postgres_account import clean_environment, reachable_binaries
-from hakiri_dagster.engine.postgres_home import Home
+from hakiri_dagster.engine.postgres_home import Home, write_private
 from hakiri_dagster.engine.postgres_settings import free_port, write_settings
 from hakiri_dagster.errors import EngineError
 
@@ -100,22 +101,19 @@ def _answer(home: Home) -> Answer:
 
 
 def _create(home: Home, *, durable: bool) -> None:
-    """In a folder of its own that is renamed when it is complete: a killed initdb leaves nothing half made."""
-    for partial in home.cluster.glob("data.new-*"):
-        shutil.rmtree(partial)
-    partial = home.cluster / f"data.new-{os.getpid()}"
-    partial.mkdir(mode=0o700)
-    password_copy = partial.with_name(f"{partial.name}-password")
+    """In a folder of its own, moved when complete: a killed initdb leaves nothing half made."""
+    for left in home.cluster.glob("new-*"):
+        # The initdb of a killed starter may still be at work in it.
+        shutil.rmtree(left, ignore_errors=True)
+    partial = Path(tempfile.mkdtemp(prefix="new-", dir=home.cluster))
+    home.account.give(partial)
     try:
-        home.account.give(partial)
-        handle = os.open(password_copy, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(home.new_password())
-        home.account.give(password_copy)
-        _initdb(home, partial, password_copy, durable=durable)
+        write_private(partial / "password", home.new_password())
+        home.account.give(partial / "password")
+        _initdb(home, partial / "data", partial / "password", durable=durable)
+        (partial / "data").rename(home.data)
     finally:
-        password_copy.unlink(missing_ok=True)
-    partial.rename(home.data)
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _initdb(home: Home, data: Path, password_file: Path, *, durable: bool) -> None:
@@ -130,7 +128,6 @@ def _initdb(home: Home, data: Path, password_file: Path, *, durable: bool) -> No
         env=clean_environment(), **home.account.run_as,
     )  # fmt: skip
     if done.returncode != 0:
-        shutil.rmtree(data, ignore_errors=True)
         raise EngineError(
             f"initdb failed: {done.stderr.strip()}",
             where=str(home.directory),

@@ -116,6 +116,20 @@ def test_when_its_only_holder_is_killed_it_is_stopped_though_nobody_comes_again(
     assert "database system is shut down" in (directory / "server.log").read_text()
 
 
+@pytest.mark.parametrize("seconds", [0.2, 0.35, 0.5, 0.7])
+def test_a_starter_killed_at_any_moment_of_the_first_start_leaves_nothing_in_the_way(
+    directory: Path, seconds: float
+) -> None:
+    starter = start_holder(directory)
+    with suppress(subprocess.TimeoutExpired):
+        starter.wait(seconds)
+    starter.kill()
+    starter.communicate()
+    with hold(directory, durable=False) as server:
+        assert select(server) == 1
+    assert not embedded_postgres.is_running(directory)
+
+
 def test_a_killed_server_is_started_again_with_all_that_was_committed(directory: Path) -> None:
     with hold(directory, durable=False) as server:
         with psycopg.connect(server.url("postgres")) as connection:
@@ -255,10 +269,10 @@ def test_a_server_that_cannot_start_says_what_its_log_says(directory: Path) -> N
 
 
 def test_what_a_killed_initdb_left_is_cleared_away(directory: Path) -> None:
-    left = directory / "data.new-1"
-    left.mkdir(parents=True)
+    left = directory / "new-1"
+    (left / "data").mkdir(parents=True)
     directory.chmod(0o755)
-    (left / "PG_VERSION").touch()
+    (left / "password").touch()
     with hold(directory, durable=False) as server:
         assert select(server) == 1
     assert not left.exists()
