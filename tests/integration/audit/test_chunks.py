@@ -136,6 +136,13 @@ def test_a_lease_that_ran_out_is_taken_over_and_a_renewed_one_is_not(audit: Audi
     assert [claim.key for claim in found.claimed] == ["c001"]
 
 
+def test_an_earlier_attempt_of_the_same_worker_is_not_heard_either(audit: AuditDb) -> None:
+    (earlier,) = _claim(audit.chunks, _planned(audit, 1), ttl=0).claimed
+    _claim(audit.chunks, _slices(audit.chunks.states(*OF)))
+    with pytest.raises(LeaseLost, match="attempt 1 no longer holds"):
+        audit.chunks.done(earlier, _published(5))
+
+
 def test_a_plan_that_is_out_of_date_claims_nothing(audit: AuditDb) -> None:
     slices = _planned(audit, 1)
     (claim,) = _claim(audit.chunks, slices).claimed

@@ -77,6 +77,13 @@ def test_a_larger_window_carries_over_what_is_published() -> None:
     assert first.carried_from == (1, 2, 3, 4, 5)
 
 
+def test_a_mark_of_a_smaller_plan_does_not_vouch_for_rows_beyond_it() -> None:
+    table = _ids(window=10, cursors=(3, 19))
+    table.apply(crashes=["no", "before publish"])
+    table.window = 20
+    assert _owed(table) == [("id-0000000000..0000000020", 10, 20)]
+
+
 def test_a_partly_covered_chunk_owes_its_remainder() -> None:
     table = _ids(window=10, cursors=range(25))
     table.apply(crashes=["no", "before publish"])

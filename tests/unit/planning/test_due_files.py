@@ -107,6 +107,14 @@ def test_a_content_that_another_file_still_has_is_not_superseded() -> None:
     assert sorted(folder.target.values()) == ["1".ljust(32, "0"), "2".ljust(32, "0")]
 
 
+def test_a_file_that_returns_to_a_content_which_never_left_the_target_still_replaces_its_rows() -> None:
+    folder = _loaded({"a": "1", "b": "1"})
+    for content in ("2", "1"):
+        folder.write("a", content)
+        folder.converge()
+    assert list(folder.target.values()) == ["1".ljust(32, "0")]
+
+
 def test_a_missing_file_keeps_its_rows_and_its_state() -> None:
     folder = _loaded({"a": "1", "b": "2"})
     del folder.files["a"]
