@@ -1,0 +1,119 @@
+"""Our side of the comparison: the only module here that calls the product.
+
+`apply_cold` is the command line as a user types it. `Engine` is a process in which Spark already runs: it reads
+pipeline ids from stdin, one a line, applies them, and answers one JSON line each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Applied:
+    seconds: float
+    rows: int
+    chunks: int
+
+
+def apply_cold(project: Path, env: Mapping[str, str]) -> Applied:
+    hakiri = Path(sys.executable).parent / "hakiri"
+    started = time.perf_counter()
+    done = subprocess.run(
+        [hakiri, "--project", project, "apply", "--json"],
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode != 0:
+        raise SystemExit(f"hakiri apply failed:\n{done.stdout.decode()}")
+    return _applied(json.loads(done.stdout), seconds)
+
+
+def load_location(project: Path, env: Mapping[str, str]) -> float:
+    """Dagster's code location of the project, in a process of its own, as `dagster dev` would."""
+    code = "from hakiri_dagster.definitions import defs; defs().get_repository_def()"
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, **env, "HAKIRI_PROJECT": str(project)}, check=True)
+    return time.perf_counter() - started
+
+
+class Engine:
+    """A warm engine on one project."""
+
+    def __init__(self, project: Path, env: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, project],
+            env={**os.environ, **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def apply(self, pipeline_id: str) -> Applied:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{pipeline_id}\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the engine broke off while applying {pipeline_id}; its message is above")
+        answer = json.loads(line)
+        return _applied(answer["document"], answer["seconds"])
+
+
+def _applied(document: Mapping[str, Any], seconds: float) -> Applied:
+    tables = [table for pipeline in document["pipelines"] for table in pipeline["tables"]]
+    errors = [table["error"] for table in tables if table["error"] or table["chunks"]["failed"]]
+    if errors:
+        raise SystemExit(f"the load failed: {errors}")
+    return Applied(seconds, sum(t["rows"] for t in tables), sum(t["chunks"]["done"] for t in tables))
+
+
+def _serve(project: Path) -> None:
+    from hakiri_dagster.cli.apply_command import load_due
+    from hakiri_dagster.cli.opening import chosen_pipeline, opened_project
+    from hakiri_dagster.cli.tally import Tally
+    from hakiri_dagster.pipeline.runtime import Runtime
+    from hakiri_dagster.settings import Settings
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else prints must not end up among the answers
+    opened = opened_project(project)
+    with Runtime(opened, Settings.from_env()) as runtime:
+        for line in sys.stdin:
+            pipeline = chosen_pipeline(opened, line.strip())
+            runtime.observer = tally = Tally()
+            started = time.perf_counter()
+            load_due(runtime, pipeline.tables, tally)
+            seconds = time.perf_counter() - started
+            print(json.dumps({"seconds": seconds, "document": tally.document([pipeline])}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _serve(Path(sys.argv[1]))

@@ -1,0 +1,159 @@
+"""What we are compared with: `psql \\copy`, hand-written SQL and dlt, on the same server and the same rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from tpch import COLUMNS, KEYS, Data
+
+from hakiri_dagster.engine.embedded_postgres import Server
+from hakiri_dagster.engine.postgres_account import reachable_binaries
+
+BENCH = Path(__file__).resolve().parent
+DATABASE = "bench"
+_DLT_HOME = BENCH / ".venv-dlt"
+_DLT_PACKAGES = ("dlt[postgres,parquet]", "adbc-driver-postgresql", "adbc-driver-manager", "pyarrow")
+
+
+class Warehouse:
+    def __init__(self, server: Server) -> None:
+        server.ensure_database(DATABASE)
+        self.url = server.url(DATABASE)
+        self._server = server
+
+    @property
+    def postmaster(self) -> int:
+        return int((self._server.home.data / "postmaster.pid").read_text().split()[0])
+
+    def run(self, statement: sql.Composable) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def count(self, schema: str, table: str) -> int:
+        with psycopg.connect(self.url) as connection:
+            row = connection.execute(
+                sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, table))
+            ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def forget(self, schema: str) -> None:
+        self.run(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
+
+    def settle(self) -> None:
+        """What the work before has left to be written is not the next one's to pay for."""
+        self.run(sql.SQL("CHECKPOINT"))
+
+    def create(self, schema: str, table: str, *, keyed: bool) -> None:
+        self.run(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+        columns = sql.SQL(COLUMNS[table])  # our own constant text
+        key = sql.SQL(", PRIMARY KEY ({})").format(_names(KEYS[table])) if keyed else sql.SQL("")
+        self.run(sql.SQL("CREATE TABLE {} ({}{})").format(sql.Identifier(schema, table), columns, key))
+
+    def psql(self, *commands: str) -> subprocess.Popen[bytes]:
+        binary = reachable_binaries(self._server.home.account) / "psql"
+        flags = [flag for command in commands for flag in ("-c", command)]
+        return subprocess.Popen(
+            [binary, "-Xq", "-v", "ON_ERROR_STOP=1", *flags],
+            env={**os.environ, **_environment(self.url)},
+            stdout=subprocess.DEVNULL,
+        )
+
+
+def copy_seconds(warehouse: Warehouse, data: Data) -> float:
+    """The yardstick: lineitem as CSV from two files at once into one table."""
+    warehouse.forget("yardstick")
+    warehouse.create("yardstick", "lineitem", keyed=False)
+    halves = data.halves("lineitem")
+    warehouse.settle()
+    return _copied(warehouse, "yardstick", "lineitem", halves)
+
+
+def upsert_seconds(warehouse: Warehouse, data: Data, table: str, one_in: int) -> float:
+    """What a careful person would write: COPY into a temporary table, INSERT … ON CONFLICT, one transaction."""
+    warehouse.forget("by_hand")
+    warehouse.create("by_hand", table, keyed=True)
+    _copied(warehouse, "by_hand", table, data.halves(table))
+    warehouse.run(sql.SQL("VACUUM ANALYZE {}").format(sql.Identifier("by_hand", table)))
+    _, changes = data.changed(table, one_in)
+    warehouse.settle()
+    started = time.perf_counter()
+    _finished(
+        warehouse.psql(
+            "BEGIN",
+            f"CREATE TEMP TABLE changes (LIKE by_hand.{table}) ON COMMIT DROP",
+            f"\\copy changes from '{changes}' with (format csv)",
+            _upsert(table),
+            "COMMIT",
+        )
+    )
+    return time.perf_counter() - started
+
+
+def dlt_seconds(warehouse: Warehouse, data: Data, table: str) -> float:
+    """dlt as its own documentation advises for speed: Parquet files, loaded through ADBC."""
+    _install_dlt()
+    warehouse.forget("by_dlt")
+    warehouse.settle()
+    done = subprocess.run(
+        [_DLT_HOME / "bin" / "python", BENCH / "dlt_load.py", data.parquet(table), table],
+        env={**os.environ, "BENCH_URL": warehouse.url},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    seconds: float = json.loads(done.stdout.splitlines()[-1])["seconds"]
+    warehouse.forget("by_dlt")
+    return seconds
+
+
+def _copied(warehouse: Warehouse, schema: str, table: str, files: Sequence[Path]) -> float:
+    started = time.perf_counter()
+    for process in [warehouse.psql(f"\\copy {schema}.{table} from '{file}' with (format csv)") for file in files]:
+        _finished(process)
+    return time.perf_counter() - started
+
+
+def _finished(process: subprocess.Popen[bytes]) -> None:
+    if process.wait() != 0:
+        raise SystemExit("psql failed; its message is above")
+
+
+def _upsert(table: str) -> str:
+    names = [line.split()[0] for line in COLUMNS[table].replace("NOT NULL", "").split(", ")]
+    sets = sql.SQL(", ").join(
+        sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in names if name not in KEYS[table]
+    )
+    return (
+        sql.SQL("INSERT INTO {} SELECT * FROM changes ON CONFLICT ({}) DO UPDATE SET {}")
+        .format(sql.Identifier("by_hand", table), _names(KEYS[table]), sets)
+        .as_string()
+    )
+
+
+def _names(columns: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def _environment(url: str) -> dict[str, str]:
+    parameters = psycopg.conninfo.conninfo_to_dict(url)
+    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
+    return {variable: str(parameters[name]) for name, variable in names.items()}
+
+
+def _install_dlt() -> None:
+    if (_DLT_HOME / "installed").exists():
+        return
+    uv = Path(sys.executable).parent / "uv"
+    command = str(uv) if uv.exists() else "uv"
+    python = _DLT_HOME / "bin" / "python"
+    subprocess.run([command, "venv", "--quiet", "--clear", "--python", sys.executable, _DLT_HOME], check=True)
+    subprocess.run([command, "pip", "install", "--quiet", "--python", python, *_DLT_PACKAGES], check=True)
+    (_DLT_HOME / "installed").touch()

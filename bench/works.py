@@ -1,0 +1,346 @@
+"""What is measured: each work is a manifest, what is done around it, and how much it may cost."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+from drive import Applied, Engine, apply_cold, load_location
+from memory import PeakMemory
+from projects import SCHEMA, Project, fresh_project
+from reference import Warehouse, copy_seconds, dlt_seconds, upsert_seconds
+from tpch import KEYS, Data, small_files
+
+from hakiri_dagster.engine.embedded_postgres import Server
+
+YARDSTICK = "psql \\copy"
+BY_HAND = "by hand"
+
+
+@dataclass(frozen=True)
+class Row:
+    """`met` is None where nothing was promised."""
+
+    work: str
+    ours: str
+    compared: str
+    result: str
+    limit: str
+    met: bool | None
+
+
+@dataclass
+class Bench:
+    """`told` hears of each measurement as it is made."""
+
+    server: Server
+    work_dir: Path
+    scale: int
+    repeats: int
+    told: Callable[[str], None]
+    warehouse: Warehouse = field(init=False)
+    dagster_url: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.warehouse = Warehouse(self.server)
+        self.server.ensure_database("bench_dagster")
+        self.dagster_url = self.server.url("bench_dagster")
+
+    @property
+    def data(self) -> Data:
+        return self.at_scale(self.scale)
+
+    def at_scale(self, scale: int) -> Data:
+        return Data(self.work_dir, scale)
+
+    def project(self, manifest: str) -> AbstractContextManager[Project]:
+        return fresh_project(self.work_dir, self.warehouse, self.dagster_url, manifest)
+
+    def seconds(self, what: str, measure: Callable[[], float]) -> float:
+        self.warehouse.settle()
+        seconds = measure()
+        self.told(f"{what}: {seconds:.2f} s")
+        return seconds
+
+    def interleaved(
+        self, ours: Callable[[], float], compared: str, reference: Callable[[], float]
+    ) -> tuple[float, float]:
+        """The reference is measured before, between and after, for machines change their pace. Medians."""
+        references = [self.seconds(compared, reference)]
+        measured = []
+        for _ in range(self.repeats):
+            measured.append(self.seconds("hakiri", ours))
+            references.append(self.seconds(compared, reference))
+        return statistics.median(measured), statistics.median(references)
+
+    def against_yardstick(self, title: str, ours: Callable[[], float], at_most: float) -> Row:
+        seconds, yardstick = self.interleaved(ours, YARDSTICK, lambda: copy_seconds(self.warehouse, self.data))
+        return _ratio(title, seconds, YARDSTICK, yardstick, at_most)
+
+
+LINEITEM = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "lineitem", path = "work/*.parquet" }]
+load = { mode = "truncate" }
+"""
+MONTHLY = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+incremental = "l_shipdate"
+tables = [{ name = "lineitem", path = "work/*.parquet" }]
+load = { mode = "append" }
+backfill = { window = "1mo" }
+"""
+UPSERT = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "TABLE", path = "work/*.parquet", primary_key = KEYS }]
+load = { mode = "upsert" }
+"""
+FROM_POSTGRES = """
+[[pipeline]]
+id = "work"
+source = { connector = "postgres", config = { url = "${BENCH_URL}", schema = "origin" } }
+tables = ["lineitem"]
+load = { mode = "truncate" }
+"""
+SMALL_CHUNKS = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "many", path = "work/*.parquet" }]
+load = { mode = "append" }
+"""
+COLD = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "one", path = "work/*.parquet" }]
+load = { mode = "truncate" }
+"""
+
+
+def truncate(bench: Bench) -> Iterator[Row]:
+    title = f"lineitem, Parquet → `truncate`, SF {bench.scale}"
+    yield bench.against_yardstick(title, lambda: _lineitem(bench, LINEITEM), 2.6)
+
+
+def truncate_against_dlt(bench: Bench) -> Iterator[Row]:
+    dlt_seconds(bench.warehouse, bench.data, "lineitem")  # its first run installs and compiles it
+    seconds, dlt = bench.interleaved(
+        lambda: _lineitem(bench, LINEITEM), "dlt", lambda: dlt_seconds(bench.warehouse, bench.data, "lineitem")
+    )
+    yield _ratio("the same, beside dlt (Parquet, ADBC)", seconds, "dlt", dlt, 1.0)
+
+
+def append_monthly(bench: Bench) -> Iterator[Row]:
+    title = "lineitem → `append` in 84 monthly chunks"
+    yield bench.against_yardstick(title, lambda: _lineitem(bench, MONTHLY), 3.5)
+
+
+def upsert_orders(bench: Bench) -> Iterator[Row]:
+    seconds, by_hand = _upsert(bench, "orders", 10)
+    yield Row(
+        "orders: a tenth changed, `upsert`", _time(seconds), f"{BY_HAND} {_time(by_hand)}",
+        f"{seconds - by_hand:+.2f} s", "+ 1.0 s", seconds - by_hand <= 1.0,
+    )  # fmt: skip
+
+
+def upsert_lineitem(bench: Bench) -> Iterator[Row]:
+    seconds, by_hand = _upsert(bench, "lineitem", 4)
+    yield _ratio("lineitem: a quarter changed, `upsert`", seconds, BY_HAND, by_hand, 1.6)
+
+
+def from_postgres(bench: Bench) -> Iterator[Row]:
+    bench.warehouse.forget("origin")
+    bench.warehouse.create("origin", "lineitem", keyed=False)
+    for process in [
+        bench.warehouse.psql(f"\\copy origin.lineitem from '{half}' with (format csv)", "ANALYZE origin.lineitem")
+        for half in bench.data.halves("lineitem")
+    ]:
+        if process.wait() != 0:
+            raise SystemExit("psql failed; its message is above")
+    yield bench.against_yardstick("lineitem PostgreSQL → PostgreSQL, `truncate`", lambda: _from_postgres(bench), 3.5)
+    bench.warehouse.forget("origin")
+
+
+def cold(bench: Bench) -> Iterator[Row]:
+    def once() -> float:
+        with bench.project(COLD) as project:
+            list(small_files(project.folder / "work", 1, 1000))
+            return apply_cold(project.folder, project.env).seconds
+
+    seconds = statistics.median(bench.seconds("hakiri apply", once) for _ in range(bench.repeats))
+    yield _absolute("`hakiri apply` from cold, two tables of 1,000 rows, whole process", seconds, 12)
+
+
+def converged(bench: Bench) -> Iterator[Row]:
+    with bench.project(COLD) as project:
+        list(small_files(project.folder / "work", 1, 1000))
+        apply_cold(project.folder, project.env)
+        java = _ProcessesNamed("java")
+        with java:
+            seconds = statistics.median(
+                bench.seconds("hakiri apply", lambda: apply_cold(project.folder, project.env).seconds)
+                for _ in range(bench.repeats)
+            )
+    row = _absolute("nothing to do: `apply` on a converged project", seconds, 3)
+    yield row
+    started = "started" if java.seen else "not started"
+    yield Row("the same: Spark", started, "", started, "not started", not java.seen)
+
+
+def small_chunks(bench: Bench) -> Iterator[Row]:
+    count = 200
+
+    def once() -> float:
+        with bench.project(SMALL_CHUNKS) as project:
+            list(small_files(project.folder / "work", count, 100))
+            return _warm(project, count * 100).seconds
+
+    seconds = statistics.median(bench.seconds("hakiri", once) for _ in range(bench.repeats)) / count
+    yield _absolute("200 chunks of 100 rows, warm, each", seconds, 0.4)
+
+
+def many_tables(bench: Bench) -> Iterator[Row]:
+    names = "".join(
+        f'\n[[pipeline]]\nid = "p{p}"\nsource = {{ connector = "files", config = {{ path = "p{p}" }} }}\ntables = ['
+        + ", ".join(f'{{ name = "t{p}_{t}", path = "p{p}/t{t}.parquet" }}' for t in range(10))
+        + "]\n"
+        for p in range(50)
+    )
+    with bench.project(names) as project:
+        seconds = statistics.median(
+            bench.seconds("code location", lambda: load_location(project.folder, project.env))
+            for _ in range(bench.repeats)
+        )
+    yield _absolute("a project of 500 tables: load the code location", seconds, 3)
+
+
+def memory(bench: Bench) -> Iterator[Row]:
+    peaks = {scale: _peak(bench, scale) for scale in (bench.scale, 5 * bench.scale)}
+    for scale, peak in peaks.items():
+        title = f"peak memory of all processes, lineitem → `truncate`, SF {scale}"
+        yield Row(title, f"{peak:.2f} GB", "", f"{peak:.2f} GB", "3 GB", peak <= 3)
+    small, large = peaks.values()
+    apart = abs(large - small) / min(large, small)
+    yield Row("the two, apart by", f"{apart:.0%}", "", f"{apart:.0%}", "15%", apart <= 0.15)
+
+
+WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "truncate": truncate,
+    "dlt": truncate_against_dlt,
+    "append": append_monthly,
+    "upsert-orders": upsert_orders,
+    "upsert-lineitem": upsert_lineitem,
+    "from-postgres": from_postgres,
+    "cold": cold,
+    "small-chunks": small_chunks,
+    "converged": converged,
+    "many-tables": many_tables,
+    "memory": memory,
+}
+
+
+def _lineitem(bench: Bench, manifest: str) -> float:
+    source = bench.data.parquet("lineitem")
+    with bench.project(manifest) as project:
+        project.link(source, "work/lineitem.parquet")
+        return _measured(bench, project)
+
+
+def _from_postgres(bench: Bench) -> float:
+    with bench.project(FROM_POSTGRES) as project:
+        return _measured(bench, project)
+
+
+def _measured(bench: Bench, project: Project) -> float:
+    expected = pq.ParquetFile(bench.data.parquet("lineitem")).metadata.num_rows
+    applied = _warm(project, expected)
+    stored = bench.warehouse.count(SCHEMA, "lineitem")
+    if stored != expected:
+        raise SystemExit(f"{stored} rows are stored, {expected} expected")
+    return applied.seconds
+
+
+def _warm(project: Project, expected_rows: int) -> Applied:
+    with Engine(project.folder, project.env) as engine:
+        engine.apply("warm-up")
+        applied = engine.apply("work")
+    if applied.rows != expected_rows:
+        raise SystemExit(f"{applied.rows} rows were loaded, {expected_rows} expected")
+    return applied
+
+
+def _upsert(bench: Bench, table: str, one_in: int) -> tuple[float, float]:
+    manifest = UPSERT.replace("TABLE", table).replace("KEYS", str(list(KEYS[table])).replace("'", '"'))
+    changes, _ = bench.data.changed(table, one_in)
+
+    def once() -> float:
+        with bench.project(manifest) as project:
+            project.link(bench.data.parquet(table), "work/1.parquet")
+            with Engine(project.folder, project.env) as engine:
+                engine.apply("work")
+                project.link(changes, "work/2.parquet")
+                bench.warehouse.settle()
+                return engine.apply("work").seconds
+
+    return bench.interleaved(once, BY_HAND, lambda: upsert_seconds(bench.warehouse, bench.data, table, one_in))
+
+
+def _peak(bench: Bench, scale: int) -> float:
+    source = bench.at_scale(scale).parquet("lineitem")
+    with bench.project(LINEITEM) as project:
+        project.link(source, "work/lineitem.parquet")
+        with (
+            Engine(project.folder, project.env) as engine,
+            PeakMemory(lambda: (engine.pid, bench.warehouse.postmaster)) as peak,
+        ):
+            engine.apply("work")
+    gigabytes = peak.bytes / 1e9
+    bench.told(f"SF {scale}: {gigabytes:.2f} GB")
+    return gigabytes
+
+
+class _ProcessesNamed(PeakMemory):
+    """Whether one appeared among our descendants meanwhile."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(lambda: self._look(name))
+        self.seen = False
+
+    def _look(self, name: str) -> tuple[int, ...]:
+        family = psutil.Process().children(recursive=True)
+        self.seen = self.seen or any(name in _name(process) for process in family)
+        return ()
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _ratio(title: str, seconds: float, compared: str, reference: float, at_most: float) -> Row:
+    ratio = seconds / reference
+    return Row(
+        title, _time(seconds), f"{compared} {_time(reference)}", f"{ratio:.2f}x", f"{at_most}x", ratio <= at_most
+    )
+
+
+def _absolute(title: str, seconds: float, at_most: float) -> Row:
+    return Row(title, _time(seconds), "", _time(seconds), _time(at_most), seconds <= at_most)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s"
