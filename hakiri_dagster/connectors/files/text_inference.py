@@ -1,36 +1,53 @@
 """The types of columns of text, from one look at every value.
 
-Each value has a signature, a set of bits that says which types could hold it; one aggregation unites the bits of a
-column. Integers become `bigint` (or a decimal without places if they are longer), fractions exact decimals of 18 or
-38 digits, longer or exponential ones `double`, then boolean, date, timestamps with and without a zone. All else is
-text, and so is a column with a single value that begins with a superfluous zero: `02134` is a code, not a number.
+Each value has a signature, a set of bits that says which types could hold it; the bits of a column are united, first
+in Spark's workers, then here. Integers become `bigint` (or a decimal without places if they are longer), fractions
+exact decimals of 18 or 38 digits, longer or exponential ones `double`, then boolean, date, timestamps with and
+without a zone. All else is text, and so is a column with a single value that begins with a superfluous zero:
+`02134` is a code, not a number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.files.text_values import CLOCK, NOT_FINITE, ZONE
+from hakiri_dagster.connectors.files.text_values import NOT_FINITE, ZONE
 from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, quoted
 
 _INTEGER, _FRACTION, _DOUBLE, _BOOLEAN, _DATE, _ZONELESS, _ZONED, _TEXT, _LONG = (1 << n for n in range(9))
 _SCALE_BIT, _MAX_SCALE = 10, 19
 _DIGITS_BIT, _MAX_DIGITS = 30, 30
-_LIKELY_LONG = 64
+_LONG_DIGITS = 18
+_LONG_MAX = 2**63
+_CENTS = 2
+"""`1.5` today may be `1.25` tomorrow."""
 _MONEY_SCALE = 12
 _DOUBLE_DIGITS = 18
 """The zero before the point counts, so these are 17 digits that matter: what a program prints of a double."""
 _ROOM = 14
 """So that later, larger values still fit into 18 digits."""
-_DAY = r"\d{4}-\d{2}-\d{2}"
-_COLUMNS_A_JOB = 250
 
-_WHOLE = r"^[+-]?(0|[1-9]\d{0,37})$"
-_EXPONENTIAL = r"^[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+$"
-_PLACES = r"^[+-]?(0|[1-9]\d{0,37})?\.\d+$"
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_CLOCK = r"[ T](?:[01]?\d|2[0-3]):[0-5]?\d(?::[0-5]?\d(?:\.\d{1,9})?)?"
+_WHOLE = r"^[+-]?(?:0|[1-9]\d{0,37})$"
+_PLACES = r"^[+-]?(?:0|[1-9]\d{0,37})?\.\d+$"
+_EXPONENTIAL = r"^[+-]?(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+$"
+_SHAPES: tuple[tuple[str, int], ...] = (
+    (_EXPONENTIAL, _DOUBLE),
+    (rf"^{NOT_FINITE}$", _DOUBLE),
+    (r"^(?i:true|false)$", _BOOLEAN),
+)
+_TIMES: tuple[tuple[str, int], ...] = (
+    (rf"^{_DAY}$", _DATE),
+    (rf"^{_DAY}{_CLOCK}$", _ZONELESS),
+    (rf"^{_DAY}{_CLOCK}{ZONE}$", _ZONED),
+)
 
 
 def infer_types(texts: DataFrame, names: Sequence[str], only_times: Collection[str] = ()) -> Mapping[str, str | None]:
@@ -38,15 +55,89 @@ def infer_types(texts: DataFrame, names: Sequence[str], only_times: Collection[s
 
     `only_times`: columns of a format that has numbers of its own, so that only dates and timestamps hide in texts.
     """
-    found: dict[str, str | None] = {}
-    for start in range(0, len(names), _COLUMNS_A_JOB):
-        part = names[start : start + _COLUMNS_A_JOB]
-        signatures = [
-            F.bit_or(_signature(F.col(quoted(name)), name in only_times)).alias(f"s{i}") for i, name in enumerate(part)
-        ]
-        row = texts.agg(*signatures).collect()[0]
-        found |= {name: type_of(row[f"s{i}"]) for i, name in enumerate(part)}
-    return found
+    look = _Look(tuple(name in only_times for name in names))
+    columns = texts.select(*[F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)])
+    found = dict.fromkeys(range(len(names)), 0)
+    for row in columns.mapInArrow(look, "column int, signature bigint").collect():
+        found[row["column"]] |= row["signature"]
+    return {name: type_of(found[i]) for i, name in enumerate(names)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One task: the signatures of its part of the rows. A column that turned out to be text is looked at no more."""
+
+    only_times: tuple[bool, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = [0] * len(self.only_times)
+        for batch in batches:
+            for i, only_times in enumerate(self.only_times):
+                if not found[i] & _TEXT:
+                    found[i] |= signature(batch.column(i), only_times=only_times)
+        columns = [pa.array(range(len(found)), pa.int32()), pa.array(found, pa.int64())]
+        yield pa.RecordBatch.from_arrays(columns, ["column", "signature"])
+
+
+def signature(values: pa.Array, *, only_times: bool = False) -> int:
+    """The united bits of some texts."""
+    texts = pc.utf8_trim_whitespace(values.drop_null())
+    texts = texts.filter(pc.not_equal(texts, ""))
+    bits = 0
+    if not only_times:
+        texts, whole = _matching(texts, _WHOLE)
+        bits |= _whole_bits(whole)
+        texts, places = _matching(texts, _PLACES)
+        bits |= _fraction_bits(places)
+        for pattern, bit in _SHAPES:
+            texts, matching = _matching(texts, pattern)
+            bits |= bit if len(matching) else 0
+    for pattern, bit in _TIMES:
+        texts, matching = _matching(texts, pattern)
+        if len(matching):
+            bits |= bit if _are_days(matching) else _TEXT
+    return bits | (_TEXT if len(texts) else 0)
+
+
+def _matching(texts: pa.Array, pattern: str) -> tuple[pa.Array, pa.Array]:
+    """The others, and those that match."""
+    if not len(texts):
+        return texts, texts
+    mask = pc.match_substring_regex(texts, pattern)
+    return texts.filter(pc.invert(mask)), texts.filter(mask)
+
+
+def _whole_bits(texts: pa.Array) -> int:
+    if not len(texts):
+        return 0
+    digits = pc.utf8_ltrim(texts, "+-")
+    lengths = pc.utf8_length(digits)
+    bits = _INTEGER | _bit(_DIGITS_BIT, pc.max(lengths).as_py(), _MAX_DIGITS)
+    long = texts.filter(pc.greater(lengths, _LONG_DIGITS))
+    fits = all(-_LONG_MAX <= int(text) < _LONG_MAX for text in long.to_pylist())
+    return bits if fits else bits | _LONG
+
+
+def _fraction_bits(texts: pa.Array) -> int:
+    if not len(texts):
+        return 0
+    point = pc.find_substring(texts, ".")
+    scale = pc.max(pc.subtract(pc.utf8_length(texts), point)).as_py() - 1
+    digits = pc.max(pc.find_substring(pc.utf8_ltrim(texts, "+-"), ".")).as_py()
+    return _FRACTION | _bit(_SCALE_BIT, scale, _MAX_SCALE) | _bit(_DIGITS_BIT, digits, _MAX_DIGITS)
+
+
+def _bit(offset: int, count: int, limit: int) -> int:
+    return 1 << (offset + min(count, limit))
+
+
+def _are_days(texts: pa.Array) -> bool:
+    """The thirtieth of February is a text."""
+    try:
+        pc.utf8_slice_codeunits(texts, 0, 10).cast(pa.date32())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def type_of(signature: int | None) -> str | None:
@@ -69,7 +160,7 @@ def type_of(signature: int | None) -> str | None:
 
 
 def _decimal_type(signature: int) -> str:
-    scale = _highest(signature >> _SCALE_BIT, _MAX_SCALE)
+    scale = max(_highest(signature >> _SCALE_BIT, _MAX_SCALE), _CENTS)
     digits = _highest(signature >> _DIGITS_BIT, _MAX_DIGITS)
     if digits >= _MAX_DIGITS:
         return "string"
@@ -82,62 +173,3 @@ def _decimal_type(signature: int) -> str:
 
 def _highest(bits: int, limit: int) -> int:
     return (bits & ((1 << (limit + 1)) - 1)).bit_length() - 1
-
-
-def _signature(value: Column, only_times: bool) -> Column:
-    """Cheap tests first: most texts are told by their first character."""
-    text = F.trim(value)
-    first = F.substring(text, 1, 1)
-    numeric = F.lit(_TEXT) if only_times else _numeric(text)
-    words = F.lit(_TEXT) if only_times else _words(text)
-    return (
-        F.when(text.isNull() | (text == ""), F.lit(None))
-        .when(F.length(text) > _LIKELY_LONG, F.lit(_TEXT))
-        .when(~first.rlike(r"[0-9+\-.]"), words)
-        .when(text.rlike(rf"^{_DAY}"), _times(text))
-        .otherwise(numeric)
-        .cast("bigint")
-    )
-
-
-def _words(text: Column) -> Column:
-    return (
-        F.when(F.lower(text).isin("true", "false"), F.lit(_BOOLEAN))
-        .when(text.rlike(f"^{NOT_FINITE}$"), F.lit(_DOUBLE))
-        .otherwise(F.lit(_TEXT))
-    )
-
-
-def _times(text: Column) -> Column:
-    return (
-        F.when(text.try_cast("timestamp").isNull(), F.lit(_TEXT))
-        .when(text.rlike(f"^{_DAY}$"), F.lit(_DATE))
-        .when(text.rlike(f"^{_DAY}{CLOCK}$"), F.lit(_ZONELESS))
-        .when(text.rlike(f"^{_DAY}{CLOCK}{ZONE}$"), F.lit(_ZONED))
-        .otherwise(F.lit(_TEXT))
-    )
-
-
-def _numeric(text: Column) -> Column:
-    fits_long = text.try_cast("bigint").isNotNull()
-    digits = F.length(F.regexp_extract(text, r"^[+-]?(\d*)", 1))
-    scale = F.length(F.regexp_extract(text, r"\.(\d*)$", 1))
-    whole = F.lit(_INTEGER).cast("bigint").bitwiseOR(_bit(_DIGITS_BIT, digits, _MAX_DIGITS))
-    fraction = (
-        F.lit(_FRACTION)
-        .cast("bigint")
-        .bitwiseOR(_bit(_SCALE_BIT, scale, _MAX_SCALE))
-        .bitwiseOR(_bit(_DIGITS_BIT, digits, _MAX_DIGITS))
-    )
-    return (
-        F.when(text.rlike(_WHOLE) & fits_long, whole)
-        .when(text.rlike(_WHOLE), whole.bitwiseOR(F.lit(_LONG).cast("bigint")))
-        .when(text.rlike(_PLACES), fraction)
-        .when(text.rlike(_EXPONENTIAL), F.lit(_DOUBLE).cast("bigint"))
-        .otherwise(F.lit(_TEXT).cast("bigint"))
-    )
-
-
-def _bit(offset: int, count: Column, limit: int) -> Column:
-    shift = F.least(count, F.lit(limit)) + F.lit(offset)
-    return F.call_function("shiftleft", F.lit(1).cast("bigint"), shift)

@@ -25,7 +25,7 @@ def test_types_come_from_the_values_and_nested_ones_stay_nested(source):
         "item": "struct<`a b`:bigint,`tags`:array<string>>",
         "ok": "boolean",
         "price": "decimal(18,2)",
-        "ratio": "double",
+        "ratio": "decimal(18,2)",
     }
     first, second = source.rows(found)
     assert (first.id, first.price, first.ok, first.code) == (1, Decimal("1.10"), True, "12")
