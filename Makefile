@@ -31,7 +31,7 @@ lock:                   ## compile the lock again, without index addresses
 		--generate-hashes --no-emit-index-url --no-header -o requirements.txt
 
 docs: $(STAMP)          ## what is generated from the model: docs/manifest.md and schemas/
-	@$(BIN)/python -m hakiri_dagster.manifest.reference
+	@$(BIN)/python -m hakiri_dagster.manifest.generate
 
 $(STAMP): requirements.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -27,13 +27,14 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
     plans = stored_plans(project)
     sources = {table.label: source_table(table) for table in project.tables}
     partitions = {t.label: partitions_of(t, sources[t.label], plans.get(t.label)) for t in project.tables}
-    lineage = {label: source.lineage for label, source in sources.items()}
-    assets = [table_asset(table, partitions[table.label], lineage[table.label]) for table in project.tables]
-    scheduled = [pipeline for pipeline in project.pipelines if pipeline.schedule]
+    upstream = {label: source_key(source.lineage, project.root) for label, source in sources.items()}
     return dg.Definitions(
-        assets=[*assets, *_upstream(project.tables, lineage)],
+        assets=[
+            *(table_asset(table, partitions[table.label], upstream[table.label]) for table in project.tables),
+            *_sources(project.tables, upstream),
+        ],
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],
-        schedules=[pipeline_schedule(pipeline, partitions) for pipeline in scheduled],
+        schedules=[pipeline_schedule(pipeline, partitions) for pipeline in project.pipelines if pipeline.schedule],
         sensors=[discovery_sensor(pipeline, partitions) for pipeline in project.pipelines],
         resources={
             "project": project_resource(project.root),
@@ -44,10 +45,10 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
     )
 
 
-def _upstream(tables: tuple[Table, ...], lineage: dict[str, tuple[str, ...]]) -> list[dg.AssetSpec]:
+def _sources(tables: tuple[Table, ...], upstream: dict[str, dg.AssetKey]) -> list[dg.AssetSpec]:
     """What the tables are loaded from, for lineage."""
-    keys = {source_key(lineage[table.label]): table.source.connector for table in tables}
-    return [dg.AssetSpec(key, kinds={connector}, group_name="sources") for key, connector in keys.items()]
+    kinds = {upstream[table.label]: table.source.connector for table in tables}
+    return [dg.AssetSpec(key, kinds={kind}, group_name="sources") for key, kind in kinds.items()]
 
 
 @dg.definitions

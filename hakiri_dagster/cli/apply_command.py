@@ -6,19 +6,25 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen_tables, opened_project
 from hakiri_dagster.cli.progress import progress_bars
 from hakiri_dagster.cli.report import report
-from hakiri_dagster.cli.tally import Tally
+from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings
+
+if TYPE_CHECKING:
+    from hakiri_dagster.orchestration.apply import Applier
 
 
 def apply(root: Path, ids: Sequence[str], *, as_json: bool, parallelism: int | None) -> int:
@@ -31,25 +37,44 @@ def apply(root: Path, ids: Sequence[str], *, as_json: bool, parallelism: int | N
 
 
 def load_due(runtime: Runtime, tables: Sequence[Table], tally: Tally, parallelism: int = 1) -> Planned:
-    """Everything that is due of the tables. Where nothing is, neither Dagster nor Spark is even imported."""
+    """Where nothing is due, neither Dagster nor Spark is even imported."""
+
+    def through_dagster() -> AbstractContextManager[Applier]:
+        from hakiri_dagster.orchestration.apply import opened_applier
+
+        return opened_applier(runtime)
+
+    return work_through(runtime, tables, tally, through_dagster, parallelism)
+
+
+def work_through(
+    runtime: Runtime,
+    tables: Sequence[Table],
+    tally: Tally,
+    opened_applier: Callable[[], AbstractContextManager[Applier]],
+    parallelism: int = 1,
+) -> Planned:
     planned = runtime.plan(tables)
     for table in tables:
-        entry = planned.of(table)
-        tally.of(table).warnings += entry.warnings
-        if entry.error or entry.refusals:
-            tally.of(table).error = entry.error or "; ".join(entry.refusals)
-            tally.of(table).pending = len(entry.loads)
-    due = [(table, survey) for table, survey in planned.surveys if planned.of(table).loads]
+        _note_plan(planned.of(table), tally.of(table))
+    due = []
+    for table, survey in planned.surveys:
+        if planned.of(table).loads:
+            due.append((table, survey))
+        else:
+            remember(runtime.audit, survey, survey.due)
+    due = [(table, survey) for table, survey in due if not planned.of(table).refusals]
     if due:
-        _through_dagster(runtime, due, tally, parallelism)
+        with opened_applier() as applier, progress_bars(due, tally):
+            _each(due, lambda t, s: _timed(tally, t, partial(applier.load_due, t, s)), parallelism)
     return planned
 
 
-def _through_dagster(runtime: Runtime, due: Sequence[tuple[Table, Survey]], tally: Tally, parallelism: int) -> None:
-    from hakiri_dagster.orchestration.apply import opened_applier
-
-    with opened_applier(runtime) as applier, progress_bars(due, tally):
-        _each(due, lambda table, survey: _timed(tally, table, partial(applier.load_due, table, survey)), parallelism)
+def _note_plan(plan: TablePlan, counts: TableTally) -> None:
+    counts.warnings += plan.warnings
+    if plan.error or plan.refusals:
+        counts.error = plan.error or "; ".join(plan.refusals)
+        counts.pending = len(plan.loads)
 
 
 def _each(due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], None], parallelism: int) -> None:
@@ -62,13 +87,13 @@ def _each(due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], N
             future.result()
 
 
-def _timed(tally: Tally, table: Table, work: Callable[[], bool]) -> None:
+def _timed(tally: Tally, table: Table, work: Callable[[], Sequence[str]]) -> None:
     started = time.monotonic()
-    succeeded = work()
+    failures = work()
     counts = tally.of(table)
     counts.seconds += time.monotonic() - started
-    if not succeeded and not counts.broken:
-        counts.error = "the Dagster run failed; its log says why (hakiri serve)"
+    if failures and not counts.broken:  # not an error of ours: whatever it is, it is told whole
+        counts.error = failures[0]
 
 
 def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, as_json: bool) -> int:

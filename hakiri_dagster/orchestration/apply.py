@@ -11,7 +11,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import table_asset
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
-from hakiri_dagster.orchestration.names import DUE_ONLY_TAG
+from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges
 from hakiri_dagster.orchestration.resources import shared_project, spark_resource
@@ -34,23 +34,22 @@ class Applier:
             "loads": LoadIOManager(),
         }
 
-    def load_due(self, table: Table, survey: Survey) -> bool:
-        """Everything that is due of one table. False if a run failed."""
+    def load_due(self, table: Table, survey: Survey) -> tuple[str, ...]:
+        """Everything that is due of one table. Answers what failed runs say."""
         return self._load(table, survey, survey.due_keys, due_only=True)
 
-    def load_again(self, table: Table, survey: Survey, keys: Sequence[str]) -> bool:
+    def load_again(self, table: Table, survey: Survey, keys: Sequence[str]) -> tuple[str, ...]:
         """The chunks as they are named, due or not."""
         return self._load(table, survey, keys, due_only=False)
 
-    def _load(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> bool:
+    def _load(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> tuple[str, ...]:
         partitions = partitions_of(table, survey.source, survey.stored_plan)
         reconcile(self._instance, table, partitions, survey)
-        asset = table_asset(table, partitions, survey.source.lineage)
+        asset = table_asset(table, partitions, source_key(survey.source.lineage, self._runtime.project.root))
         ranges = chunk_ranges(table, partitions, keys, self._instance)
-        succeeded = [self._run(asset, chunks, due_only=due_only) for chunks in ranges]
-        return all(succeeded)
+        return tuple(text for chunks in ranges for text in self._run(asset, chunks, due_only=due_only))
 
-    def _run(self, asset: dg.AssetsDefinition, chunks: ChunkRange, *, due_only: bool) -> bool:
+    def _run(self, asset: dg.AssetsDefinition, chunks: ChunkRange, *, due_only: bool) -> Iterator[str]:
         tags = chunks.tags()
         if not due_only:
             del tags[DUE_ONLY_TAG]
@@ -63,7 +62,9 @@ class Applier:
             run_config=QUIET,
             raise_on_error=False,
         )
-        return result.success
+        for event in result.all_events:
+            if event.is_step_failure and event.step_failure_data.error is not None:
+                yield event.step_failure_data.error.to_string()
 
 
 @contextmanager

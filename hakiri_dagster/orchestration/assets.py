@@ -17,7 +17,6 @@ from hakiri_dagster.orchestration.names import (
     group_name,
     op_name,
     pool_name,
-    source_key,
 )
 from hakiri_dagster.orchestration.partitions import keyless
 from hakiri_dagster.orchestration.resources import OpenProject
@@ -30,7 +29,7 @@ CHUNKS_PER_RUN = 100
 OUTPUT = "rows"
 
 
-def table_asset(table: Table, partitions: dg.PartitionsDefinition, lineage: tuple[str, ...]) -> dg.AssetsDefinition:
+def table_asset(table: Table, partitions: dg.PartitionsDefinition, upstream: dg.AssetKey) -> dg.AssetsDefinition:
     specs = check_specs(table, partitions)
 
     @dg.multi_asset(
@@ -51,7 +50,7 @@ def table_asset(table: Table, partitions: dg.PartitionsDefinition, lineage: tupl
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.multi_run(CHUNKS_PER_RUN),
         check_specs=specs,
-        deps=[source_key(lineage)],
+        deps=[upstream],
         pool=pool_name(table),
     )
     def load(

@@ -24,7 +24,7 @@ def pipeline_jobs(
             groups.append((definition, [asset_key(table)], asset_key(table).path[-1]))
         else:
             group.append(asset_key(table))
-    base = group_name(pipeline.id)
+    base = f"{group_name(pipeline.id)}_pipeline"  # job and op names share one namespace
     names = [base] if len(groups) == 1 else [f"{base}__{first.replace('-', '_')}" for _, _, first in groups]
     return [
         dg.define_asset_job(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from pathlib import Path
 
 import dagster as dg
 
@@ -25,7 +26,7 @@ def asset_key(table: Table) -> dg.AssetKey:
 
 def op_name(table: Table) -> str:
     """`a-b` and `a_b` may both be ids, but Dagster's op names have no hyphen."""
-    plain = f"{table.pipeline_id}__{allowed(table.name)}"
+    plain = f"load__{table.pipeline_id}__{allowed(table.name)}"
     identifier = plain.replace("-", "_")
     if identifier == plain:
         return identifier
@@ -36,8 +37,13 @@ def group_name(pipeline_id: str) -> str:
     return pipeline_id.replace("-", "_")
 
 
-def source_key(lineage: tuple[str, ...]) -> dg.AssetKey:
-    return dg.AssetKey([allowed(part) for part in lineage])
+def source_key(lineage: tuple[str, ...], root: Path) -> dg.AssetKey:
+    """Files of the project are named from its folder on, so that keys are the same on every machine."""
+    kind, *place = lineage
+    within = root.parts[1:]
+    if tuple(place[: len(within)]) == within:
+        place = place[len(within) :]
+    return dg.AssetKey([allowed(part) for part in (kind, *place)])
 
 
 def partitions_name(table: Table) -> str:

@@ -10,7 +10,7 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.connectors.contract import SparkProvider
-from hakiri_dagster.engine.spark import prepare_process, spark_config
+from hakiri_dagster.engine.spark import prepare_process, prepare_session, spark_config
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.runtime import Runtime
@@ -26,7 +26,7 @@ class OpenProject:
         self._runtime = runtime
 
     def way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
-        return self._runtime.way(table, self._provider(spark), run_id=context.run_id, log=context.log.info)
+        return self._runtime.way(table, self._provider(spark), run_id=context.run.run_id, log=context.log.info)
 
     def survey(self, table: Table) -> Survey:
         return self._runtime.survey(table)
@@ -34,7 +34,9 @@ class OpenProject:
     def _provider(self, spark: LazyPySparkResource) -> SparkProvider:
         def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer
             prepare_process(self._runtime.settings, self._runtime.project.state_dir)
-            return spark.spark_session
+            opened = spark.spark_session
+            prepare_session(opened)
+            return opened
 
         return session
 

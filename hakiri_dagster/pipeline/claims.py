@@ -104,7 +104,8 @@ def _fenced(way: Way, claims: Sequence[Claim], gone: Sequence[str]) -> tuple[Cla
         return ()
     if any(claim.dead for claim in claims) and is_remote(way.settings):
         _interrupt_dead(way, claims)
-    fences = way.destination.claim(way.table, [*(claim.key for claim in claims), *gone], way.holder)
+    keys = [key for claim in claims for key in (claim.key, *claim.due.supersedes)]
+    fences = way.destination.claim(way.table, list(dict.fromkeys([*keys, *gone])), way.holder)
     return tuple(ClaimedSlice(claim, fences[claim.key], way.audit.chunks) for claim in claims)
 
 

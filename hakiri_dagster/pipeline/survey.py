@@ -206,7 +206,7 @@ def _due(
             touched = touched_by(taken_in, versions) if versions else None
             return due_slices(chunks, states, discovery.extent, kind=discovery.cursor_kind, now=moment, touched=touched)
         case "files":
-            return due_files(chunks, states)
+            return due_files(chunks, states, discovery.source_files)
         case "full":
             fingerprint, schedule = discovery.fingerprint, table.schedule
             return due_full(states, fingerprint=fingerprint, schedule=schedule, timezone=table.timezone, now=moment)
