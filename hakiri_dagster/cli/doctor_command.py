@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 
+from hakiri_dagster.cli.screen import screen
 from hakiri_dagster.engine.doctor import Check, engine_checks
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.project import read_project
@@ -63,7 +62,7 @@ def _answers(name: str, ask) -> Check:  # type: ignore[no-untyped-def]  # any an
 
 
 def _show(checks: list[Check]) -> None:
-    console = Console(file=sys.stdout, soft_wrap=True)
+    console = screen()
     for check in checks:
         mark = "[green]✓[/]" if check.ok else "[red]✗[/]"
         console.print(f"{mark} [bold]{escape(check.name)}[/]: {escape(redact(check.found))}")

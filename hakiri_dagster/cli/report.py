@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
+
+from hakiri_dagster.cli.screen import grid, screen
 
 _MARKS = {"success": "[green]✓[/]", "skipped": "[dim]=[/]", "partial": "[yellow]![/]", "failed": "[red]✗[/]"}
 
 
 def report(document: dict[str, Any]) -> None:
-    console = Console(soft_wrap=True)
+    console = screen()
     rows = [(pipeline, table) for pipeline in document["pipelines"] for table in pipeline["tables"]]
     worked = [(pipeline, table) for pipeline, table in rows if table["chunks"]["done"] or table["error"]]
     if not worked:
@@ -28,15 +29,11 @@ def report(document: dict[str, Any]) -> None:
 
 
 def _grid(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> Grid:
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    grid.add_column("")
-    grid.add_column("table")
-    for title in ("chunks", "failed", "rows", "set aside", "seconds"):
-        grid.add_column(title, justify="right")
+    made = grid(("", "table"), ("chunks", "failed", "rows", "set aside", "seconds"))
     for pipeline, table in rows:
         broken = table["error"] is not None
         mark = "partial" if broken and table["chunks"]["done"] else "failed" if broken else "success"
-        grid.add_row(
+        made.add_row(
             _MARKS[mark],
             escape(f"{pipeline['pipeline_id']}/{table['table']}"),
             f"{table['chunks']['done']:,}",
@@ -45,4 +42,4 @@ def _grid(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> Grid:
             f"{table['quarantined']:,}",
             f"{table['duration_s']:.1f}",
         )
-    return grid
+    return made

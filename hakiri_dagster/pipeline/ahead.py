@@ -17,25 +17,25 @@ def in_order(
     items: Sequence[Item], work: Callable[[Item], Result], *, ahead: int, abandon: Callable[[Result], None]
 ) -> Iterator[tuple[Item, Result | HakiriError]]:
     """`ahead` items are worked on at once; what was finished and never asked for is abandoned."""
+
+    def outcome(item: Item) -> Result | HakiriError:
+        try:
+            return work(item)
+        except HakiriError as error:
+            return error
+
     waiting = deque(items)
-    running: deque[tuple[Item, Future[Result]]] = deque()
+    running: deque[tuple[Item, Future[Result | HakiriError]]] = deque()
     with ThreadPoolExecutor(max_workers=ahead, thread_name_prefix="prepare") as pool:
         try:
             while waiting or running:
                 while waiting and len(running) < ahead:
                     item = waiting.popleft()
-                    running.append((item, pool.submit(work, item)))
+                    running.append((item, pool.submit(outcome, item)))
                 item, future = running.popleft()
-                yield item, _outcome(future)
+                yield item, future.result()
         finally:
             for _, future in running:
-                outcome = _outcome(future)
-                if not isinstance(outcome, HakiriError):
-                    abandon(outcome)
-
-
-def _outcome(future: Future[Result]) -> Result | HakiriError:
-    try:
-        return future.result()
-    except HakiriError as error:
-        return error
+                unused = future.result()
+                if not isinstance(unused, HakiriError):
+                    abandon(unused)
