@@ -79,9 +79,8 @@ def _report(landed: list[tuple[Table, Survey, Tally]], *, converged: bool) -> No
         if counts.error:
             console.print(f"[red]error[/]: {escape(table.label)}: {escape(counts.error)}")
         if counts.quarantined:
-            console.print(
-                f"{escape(table.label)}: see {escape('.'.join(table.quarantine_table))} for what was set aside"
-            )
+            kept = ".".join(table.quarantine_table)
+            console.print(f"{escape(table.label)}: {counts.quarantined} set aside, kept in {escape(kept)}")
 
 
 def _say_next(folder: Path, root: Path, *, broken: bool) -> None:

@@ -257,7 +257,9 @@ class TestCrashesAndRivals:
 class TestPostgresSources:
     def test_new_rows_of_the_open_window_are_loaded_without_losing_or_doubling_ties(self, shop: ShopProject) -> None:
         now = datetime.now(UTC).replace(microsecond=0)
-        shop.execute("CREATE SCHEMA app; CREATE TABLE app.orders (id int PRIMARY KEY, placed_at timestamptz, note text)")
+        shop.execute(
+            "CREATE SCHEMA app; CREATE TABLE app.orders (id int PRIMARY KEY, placed_at timestamptz, note text)"
+        )
         shop.execute(f"INSERT INTO app.orders VALUES (1, '{now - timedelta(days=70)}', ''), (2, '{now}', 'tie')")
         shop.manifest(
             {

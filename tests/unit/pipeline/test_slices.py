@@ -1,3 +1,4 @@
+import itertools
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -81,7 +82,7 @@ def test_positions_are_whole_numbers_of_the_cursor(values: pa.Array, expected: i
 def test_every_row_goes_to_the_one_slice_that_holds_it(
     edges: list[int], values: list[int | None], random: object
 ) -> None:
-    bounds = [*ranges(*zip(edges, edges[1:], strict=False)), NullCursor()]
+    bounds = [*ranges(*itertools.pairwise(edges)), NullCursor()]
     random.shuffle(bounds)  # type: ignore[attr-defined]  # hypothesis' own Random
     assigned = Splitter.of(bounds, {}).assign(len(values), pa.array(values, pa.int64()), None)
     for value, index in zip(values, assigned.tolist(), strict=True):

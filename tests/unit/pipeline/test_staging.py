@@ -24,7 +24,10 @@ class JsonLines:
         self._kept = b""
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        given, self._kept = self._kept, "".join(f"{json.dumps(row, default=str)}\n" for row in batch.to_pylist()).encode()
+        given, self._kept = (
+            self._kept,
+            "".join(f"{json.dumps(row, default=str)}\n" for row in batch.to_pylist()).encode(),
+        )
         return given
 
     def finish(self) -> bytes:
@@ -75,9 +78,7 @@ def bad(directory: Path, report: dict[str, object]) -> list[dict[str, object]]:
 
 
 def test_rows_and_their_load_id_are_written_and_counted(tmp_path: Path) -> None:
-    reports = run(
-        staging(tmp_path, [WholeTable()]), pa.record_batch({"n": [1, 2]}), pa.record_batch({"n": [3]})
-    )
+    reports = run(staging(tmp_path, [WholeTable()]), pa.record_batch({"n": [1, 2]}), pa.record_batch({"n": [3]}))
     assert rows(tmp_path, reports[0]) == [{"n": n, LOAD_ID_COLUMN: 100} for n in (1, 2, 3)]
     assert reports[0]["rows"] == 3
     assert reports[0]["bytes"] == sum(f.stat().st_size for f in tmp_path.iterdir())
