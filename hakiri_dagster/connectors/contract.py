@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
 
@@ -33,6 +34,9 @@ class DirectRows(Protocol):
 
 
 def _nothing() -> None: ...
+
+
+def _unexplained(_error: Exception) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class Reading:
     """To be called once the frame has been executed for the last time: what the source holds for it is let go."""
 
     direct: DirectRows | None = None
+    explain: Callable[[Exception], HakiriError | None] = _unexplained
+    """An error of Spark's while it runs the frame, in the source's words; None if it is not about the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +138,11 @@ class SourceTable(Protocol):
         ...
 
     def read(
-        self, spark: SparkSession, schema: SourceSchema, cursor: str | None, slices: Sequence[Slice],
+        self,
+        spark: SparkSession,
+        schema: SourceSchema,
+        cursor: str | None,
+        slices: Sequence[Slice],
         files: Mapping[str, FileState],
     ) -> Reading:
         """All slices in one pass. Malformed lines come along, marked; nothing is dropped or nulled."""

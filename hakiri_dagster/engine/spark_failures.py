@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -28,13 +28,22 @@ _CALL = re.compile(r"An error occurred while calling \S+\n: ")
 _LONGEST = 800
 
 
+Explain = Callable[[Exception], HakiriError | None]
+"""What a source knows about an error that reading it raised; None if nothing."""
+
+
+def unexplained(_error: Exception) -> None: ...
+
+
 @contextmanager
-def translate_spark_errors(where: str | None = None) -> Iterator[None]:
+def translate_spark_errors(where: str | None = None, explain: Explain = unexplained) -> Iterator[None]:
     """To be put around whatever makes Spark work; `where` is the pipeline/table. Our own errors pass unchanged."""
     try:
         yield
     except (PySparkException, Py4JError, grpc.RpcError, ConnectionError, EOFError) as error:
-        raise as_hakiri_error(error, where) from error
+        told = as_hakiri_error(error, where)
+        known = explain(error) if type(told) is EngineError else None  # a lost engine says nothing about the source
+        raise known or told from error
 
 
 def as_hakiri_error(error: Exception, where: str | None = None) -> HakiriError:

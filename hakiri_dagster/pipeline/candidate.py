@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, Row
 
 from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.engine.spark import tag_attempt
-from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import RowCountMismatch
+from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.staging import BLOCK_SUFFIX, REPORT_SCHEMA, StagingPlan
 
 _LOOK_AGAIN_SECONDS = 0.02
@@ -56,12 +57,12 @@ Reports = Mapping[int, SliceReport]
 class Staging:
     """One Spark job that stages the candidates of one or more slices."""
 
-    def __init__(self, frame: DataFrame, plan: StagingPlan, *, tag: str) -> None:
+    def __init__(self, frame: DataFrame, plan: StagingPlan, *, tag: str, explain: Explain) -> None:
         self.columns = plan.encoder.columns
         self._directory = Path(plan.directory)
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
-        staged = frame.mapInArrow(plan, REPORT_SCHEMA)
-        self._result: Future[Reports] = self._pool.submit(_collect, staged, tag)
+        staged = map_in_arrow(frame, plan, REPORT_SCHEMA)
+        self._result: Future[Reports] = self._pool.submit(_collect, staged, tag, explain)
 
     def reports(self) -> Reports:
         """Waits for Spark; raises what Spark raised."""
@@ -150,10 +151,10 @@ class StagedCandidate:
         return self._staging.report(self._index).cursor_max
 
 
-def _collect(staged: DataFrame, tag: str) -> Reports:
+def _collect(staged: DataFrame, tag: str, explain: Explain) -> Reports:
     """Tagged with the run, so that the next claim can interrupt what a dead client left at work."""
     reports: dict[int, SliceReport] = {}
-    with translate_spark_errors(), tag_attempt(staged.sparkSession, tag):
+    with translate_spark_errors(explain=explain), tag_attempt(staged.sparkSession, tag):
         for row in staged.collect():  # one short row a task and slice, never data
             reports[row["slice"]] = reports.get(row["slice"], SliceReport()).plus(row)
     return reports

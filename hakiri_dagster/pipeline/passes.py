@@ -102,7 +102,7 @@ def _stage(way: Way, target: Target, reading: Reading, group: Sequence[ClaimedSl
         cursor=cursor_of(table),
         ingested_at=datetime.now(UTC) if full_provenance else None,
     )
-    return Staging(frame, plan, tag=spark_tag(way.holder))
+    return Staging(frame, plan, tag=spark_tag(way.holder), explain=reading.explain)
 
 
 def _slice(way: Way, target: Target, staging: Staging, index: int, claim: ClaimedSlice) -> StagedSlice:

@@ -177,16 +177,17 @@ class _Task:
         return plan.splitter.assign(batch.num_rows, cursor, markers)
 
     def _without_malformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Lines that could not be parsed have no cursor: they go with their file's slice, or the first one."""
+        """Lines that could not be parsed have no cursor: they go with their file, or with rows that have none."""
         if MALFORMED_COLUMN not in batch.schema.names:
             return batch
         texts = batch.column(MALFORMED_COLUMN)
         if texts.null_count == batch.num_rows:
             return batch
         bad = batch.filter(pc.is_valid(texts))
+        splitter = self._plan.splitter
         for index in range(bad.num_rows):
             one = bad.slice(index, 1)
-            slice_index = int(self._slices_of(one)[0]) if self._plan.splitter.by_file else 0
+            slice_index = int(self._slices_of(one)[0]) if splitter.by_file else splitter.null_slice
             line = one.column(MALFORMED_COLUMN)[0].as_py()
             self._files(max(slice_index, 0)).set_aside(
                 MALFORMED_RULE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePath
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ from hakiri_dagster.connectors.files.formats import TEXT_FORMATS, Format, format
 from hakiri_dagster.connectors.files.listing import Place
 from hakiri_dagster.connectors.files.markers import marker_of, origin_of
 from hakiri_dagster.connectors.files.options import FilesOptions
-from hakiri_dagster.connectors.files.read_errors import told_in_our_words
+from hakiri_dagster.connectors.files.read_errors import explain_read_error, told_in_our_words
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Slice, SourceFile
@@ -87,7 +87,8 @@ class FilesTable:
         states = self._needed(slices, files)
         refuse_changed(states, self.label)
         format_ = self._format(self._format_of(states))
-        rows = format_.rows(spark, [state.path for state in states], schema)
+        with told_in_our_words(self.label):
+            rows = format_.rows(spark, [state.path for state in states], schema)
         frame = rows.frame
         if cursor is not None:
             position = Cursor.of(schema, cursor, self.label)
@@ -102,6 +103,7 @@ class FilesTable:
             schema=schema,
             files=tuple(origin_of(state) for state in states),
             has_malformed=rows.has_malformed,
+            explain=partial(explain_read_error, label=self.label),
         )
 
     def _format(self, format_: Format) -> FileFormat:

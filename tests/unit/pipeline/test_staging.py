@@ -14,7 +14,7 @@ from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, Fi
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Refusal
 from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.staging import StagingPlan
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
 
 
 class JsonLines:
@@ -109,6 +109,13 @@ def test_a_malformed_line_is_set_aside_with_its_text_and_file(tmp_path: Path) ->
     assert json.loads(str(entry["row"])) == {"line": "x;\\u0000"}
     assert entry["source_file"] == "/data/a.csv"
     assert reports[0]["rows"] == 1
+
+
+def test_a_malformed_line_goes_with_the_rows_that_have_no_cursor(tmp_path: Path) -> None:
+    batch = pa.record_batch({"n": pa.array([1, None], pa.int64()), MALFORMED_COLUMN: [None, "x"]})
+    bounds = [CursorRange(Interval(0, 10)), NullCursor()]
+    reports = run(staging(tmp_path, bounds, cursor="n"), batch)
+    assert [reports[0]["bad_rows"], reports[1]["bad_rows"]] == [0, 1]
 
 
 def test_rows_of_many_files_carry_the_hash_of_their_own(tmp_path: Path) -> None:
