@@ -3,6 +3,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# uv brings certificates of its own; where the machine has some, they count, as they do for pip: a proxy's are there.
+MACHINE_CERTS := $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/ssl/cert.pem /etc/pki/tls/certs/ca-bundle.crt)
+export UV_SYSTEM_CERTS ?= $(if $(MACHINE_CERTS),1,0)
+
 .PHONY: demo serve test soak bench lint lock docs clean
 
 demo: $(STAMP)          ## load made-up shop data, end to end

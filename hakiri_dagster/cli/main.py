@@ -54,9 +54,10 @@ def demo() -> NoReturn:
 @app.command()
 def init(directory: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path()) -> NoReturn:
     """Write a new project with a commented manifest."""
+    from hakiri_dagster.cli.dagster_files import dagster_files
     from hakiri_dagster.cli.manifest_commands import init as run
 
-    _exit(run(directory.resolve()))
+    _exit(run(directory.resolve(), dagster_files()))
 
 
 @app.command()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hakiri_dagster.engine import embedded_postgres
 from hakiri_dagster.engine.postgres_home import write_private
+from hakiri_dagster.orchestration.dagster_home import URL_VARIABLE, psycopg2_url, write_home
 
 DATABASES = ("warehouse", "dagster", "audit")
 
@@ -18,11 +19,9 @@ def start(project_dir: Path) -> int:
     server = embedded_postgres.start(server_directory(project))
     for database in DATABASES:
         server.ensure_database(database)
-    dagster_home = project / ".hakiri" / "dagster"
-    dagster_home.mkdir(parents=True, exist_ok=True)
     write_environment(
         project / ".env",
-        {"HAKIRI_DAGSTER_URL": dagster_url(server), "DAGSTER_HOME": str(dagster_home)},
+        {URL_VARIABLE: psycopg2_url(server.url("dagster")), "DAGSTER_HOME": str(write_home(project))},
     )
     print(f"PostgreSQL answers on 127.0.0.1:{server.port}; `hakiri postgres stop` stops it.", file=sys.stderr)
     print(f"{project / '.env'} tells `dagster dev` where it is.", file=sys.stderr)
@@ -41,11 +40,6 @@ def stop(project_dir: Path) -> int:
 
 def server_directory(project: Path) -> Path:
     return project / ".hakiri" / "postgres"
-
-
-def dagster_url(server: embedded_postgres.Server) -> str:
-    """Dagster's storage speaks psycopg2 only, and SQLAlchemy must be told so."""
-    return server.url("dagster").replace("postgresql://", "postgresql+psycopg2://", 1)
 
 
 def write_environment(path: Path, values: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ URL_VARIABLE = "HAKIRI_DAGSTER_URL"
 PROJECT_VARIABLE = "HAKIRI_PROJECT"
 
 
-def prepare_home(root: Path, storage_url: str) -> Path:
+def write_home(root: Path) -> Path:
     """`.hakiri/dagster` with the project's own dagster.yaml, or the package's where the project has none."""
     home = root / ".hakiri" / "dagster"
     home.mkdir(parents=True, exist_ok=True)
@@ -23,6 +23,12 @@ def prepare_home(root: Path, storage_url: str) -> Path:
     target = home / "dagster.yaml"
     if not target.is_file() or target.read_text() != text:
         target.write_text(text)
+    return home
+
+
+def prepare_home(root: Path, storage_url: str) -> Path:
+    """For Dagster in this process and those that it starts."""
+    home = write_home(root)
     os.environ["DAGSTER_HOME"] = str(home)
     os.environ[URL_VARIABLE] = storage_url
     os.environ[PROJECT_VARIABLE] = str(root)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +34,15 @@ def test_start_leaves_a_server_with_all_databases_and_tells_dagster_of_it(starte
     with psycopg.connect(url.replace("+psycopg2", "")) as connection:
         names = connection.execute("SELECT datname FROM pg_database").fetchall()
     assert {"warehouse", "dagster", "audit"} <= {name for (name,) in names}
+
+
+def test_dagster_opened_with_that_environment_keeps_its_storage_in_the_server(started: Path) -> None:
+    told = "import dagster as dg; print(type(dg.DagsterInstance.get().event_log_storage).__name__)"
+    environment = {**os.environ, **environment_of(started)}
+    answer = subprocess.run(
+        [sys.executable, "-c", told], cwd=started, env=environment, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.split() == ["PostgresEventLogStorage"]
 
 
 def test_the_environment_file_holds_a_password_and_is_private(started: Path) -> None:

@@ -8,10 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from hakiri_dagster.cli.dagster_files import dagster_files
+from hakiri_dagster.cli.main import app
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, pipeline_show, schema_export, validate
 from hakiri_dagster.errors import ManifestError, UsageError
 from hakiri_dagster.manifest.schema import pipeline_schema
+from hakiri_dagster.orchestration.dagster_home import packaged_text
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 WRONG = """\
 [[pipeline]]
@@ -41,6 +47,20 @@ def test_init_says_what_it_wrote_and_what_comes_next(tmp_path: Path, capsys: pyt
     assert "manifests/hakiri.toml" in out
     assert "dagster.yaml" in out
     assert f"next: hakiri --project {tmp_path / 'new'} plan" in out
+
+
+def test_the_init_command_also_writes_what_a_plain_dagster_dev_needs(tmp_path: Path) -> None:
+    told = CliRunner().invoke(app, ["init", str(tmp_path / "new")])
+    assert told.exit_code == 0
+    for name in ("dagster.yaml", "workspace.yaml"):
+        assert (tmp_path / "new" / name).read_text() == packaged_text(name)
+        assert name in told.output
+
+
+def test_the_repositorys_own_dagster_files_are_those_of_new_projects() -> None:
+    """The repository is a project, too."""
+    for name, text in dagster_files().items():
+        assert (REPOSITORY / name).read_text() == text
 
 
 def test_a_valid_project_is_called_valid(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
