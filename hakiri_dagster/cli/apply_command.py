@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen_tables, opened_project
 from hakiri_dagster.cli.progress import progress_bars
 from hakiri_dagster.cli.report import report
@@ -135,7 +135,7 @@ def _again(runtime: Runtime, wanted: Sequence[tuple[Table, Survey, list[str]]], 
 def tell(tally: Tally, pipelines: list[Pipeline], as_json: bool) -> int:
     document = tally.document(pipelines)
     if as_json:
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         report(document)
     return 1 if tally.anything_broken else 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.markup import escape
 
+from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.screen import screen
 from hakiri_dagster.engine.doctor import Check, engine_checks
 from hakiri_dagster.errors import HakiriError
@@ -22,7 +22,7 @@ from hakiri_dagster.settings import Settings
 def doctor(root: Path, as_json: bool) -> int:
     checks = [*engine_checks(root / ".hakiri"), *_project_checks(root)]
     if as_json:
-        print(json.dumps([asdict(check) for check in checks], indent=2))
+        print_json([asdict(check) for check in checks])
     else:
         _show(checks)
     return 0 if all(check.ok for check in checks) else 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.opening import chosen_pipeline
 from hakiri_dagster.errors import ManifestError, Problem, UsageError
 from hakiri_dagster.manifest.project import load_project, read_project
@@ -21,7 +21,7 @@ from hakiri_dagster.security.secrets import redact, safe_url
 def validate(project_dir: Path, as_json: bool) -> int:
     reading = read_project(project_dir)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "ok": not reading.problems,
                 "pipelines": list(reading.pipeline_ids),
@@ -57,7 +57,7 @@ def schema_export(project_dir: Path) -> int:
 def pipeline_list(project_dir: Path, as_json: bool) -> int:
     pipelines = load_project(project_dir).pipelines
     if as_json:
-        _print_json({"pipelines": [_summary(pipeline) for pipeline in pipelines]})
+        print_json({"pipelines": [_summary(pipeline) for pipeline in pipelines]})
         return 0
     width = max((len(pipeline.id) for pipeline in pipelines), default=0)
     for pipeline in pipelines:
@@ -69,7 +69,7 @@ def pipeline_list(project_dir: Path, as_json: bool) -> int:
 def pipeline_show(project_dir: Path, pipeline_id: str, as_json: bool) -> int:
     pipeline = chosen_pipeline(load_project(project_dir), pipeline_id)
     if as_json:
-        _print_json(_details(pipeline))
+        print_json(_details(pipeline))
     else:
         _print_pipeline(pipeline)
     return 0
@@ -99,23 +99,6 @@ def _print_problems(kind: str, problems: Sequence[Problem]) -> None:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _print_json(document: Any) -> None:
-    print(json.dumps(_redacted(document), indent=2, ensure_ascii=False))
-
-
-def _redacted(value: Any) -> Any:
-    """Text by text: masking the finished document could cut through its quotes."""
-    match value:
-        case str():
-            return redact(value)
-        case dict():
-            return {key: _redacted(inner) for key, inner in value.items()}
-        case list():
-            return [_redacted(inner) for inner in value]
-        case _:
-            return value
 
 
 def _summary(pipeline: Pipeline) -> dict[str, Any]:

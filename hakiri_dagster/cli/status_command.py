@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from rich.table import Table as Grid
 
 from hakiri_dagster.audit.database import open_audit_view
 from hakiri_dagster.audit.status import StatusDocument
+from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
 from hakiri_dagster.cli.screen import grid, screen
 
@@ -19,7 +19,7 @@ def status(root: Path, pipeline_id: str | None, as_json: bool) -> int:
     with open_audit_view(project.audit_url, project.state_dir) as audit:
         documents = [audit.status(p.id, p.tables[0].backfill.rate_budget) for p in pipelines]
     if as_json:
-        print(json.dumps(documents[0] if pipeline_id else {"pipelines": documents}, indent=2))
+        print_json(documents[0] if pipeline_id else {"pipelines": documents})
     else:
         screen().print(_grid(documents))
     return 0

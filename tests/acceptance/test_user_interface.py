@@ -1,0 +1,128 @@
+"""`hakiri serve` in a real browser: what a user sees, and what a click does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.acceptance.browser import keep_screenshot, opened_page, see, visit
+from tests.acceptance.command_line import ProjectFolder, Running, eventually
+from tests.acceptance.conftest import NewProject
+
+ORDERS = "order_id,placed_at,total\n" + "".join(
+    f"{number},2024-{number % 6 + 1:02}-11,{number}.50\n" for number in range(60)
+)
+CUSTOMERS = "customer_id,signed_up\n1,2024-01-05\n2,2021-02-30\n"
+
+
+@dataclass
+class Served:
+    project: ProjectFolder
+    process: Running
+    page: Page
+
+
+@pytest.fixture(scope="module")
+def served(new_project: NewProject) -> Iterator[Served]:
+    project = new_project("served")
+    project.file("manifests/hakiri.toml", '[project]\nname = "shop"\n')
+    project.file("data/orders.csv", ORDERS)
+    project.file("data/customers.csv", CUSTOMERS)
+    files = {"connector": "files", "config": {"path": "data", "format": "csv"}}
+    project.pipeline(
+        {
+            "id": "shop",
+            "source": files,
+            "schedule": "every 6h",
+            "tables": [{"name": "orders", "incremental": "placed_at", "load": {"mode": "append"}}],
+        }
+    )
+    project.pipeline(
+        {
+            "id": "people",
+            "source": files,
+            "tables": [{"name": "customers", "columns": {"signed_up": "date"}, "load": {"mode": "truncate"}}],
+        }
+    )
+    applied = project.hakiri("apply", "--json")
+    assert applied.code == 0, applied
+    port = _free_port()
+    process = project.start("serve", "--port", str(port))
+    assert eventually(lambda: _answers(port) or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    with opened_page(f"http://127.0.0.1:{port}") as page:
+        yield Served(project, process, page)
+
+
+def test_the_catalog_shows_every_table_in_the_group_of_its_pipeline(served: Served) -> None:
+    page = served.page
+    visit(page, "/assets", "shop / orders", "people / customers")
+    for asset, group in (("shop / orders", "shop"), ("people / customers", "people")):
+        row = page.locator(f'[data-index]:has-text("{asset}")')
+        expect(row.get_by_text(group, exact=True)).to_be_visible()
+    see(page, "6 partitions")
+    keep_screenshot(page, "catalog")
+
+
+def test_the_windows_that_apply_loaded_show_as_materialized_partitions(served: Served) -> None:
+    visit(served.page, "/assets/shop/orders?view=partitions", "2024-01", "2024-06", "Materialized (6)", "Missing (0)")
+    keep_screenshot(served.page, "partitions")
+
+
+def test_rows_that_were_set_aside_show_as_a_warning_with_their_reason(served: Served) -> None:
+    visit(served.page, "/assets/people/customers?view=checks", "no_rows_set_aside", "Failed", "rows_set_aside")
+    see(served.page, "the line could not be parsed with the table's types")
+    keep_screenshot(served.page, "check")
+
+
+def test_schedules_and_sensors_are_there_and_running(served: Served) -> None:
+    visit(served.page, "/automation", "shop", "shop_discovery", "people_discovery")
+    see(served.page, "Scheduled Every 6 hours")
+    expect(
+        served.page.get_by_role("switch").or_(served.page.locator("input[type=checkbox][checked]"))
+    ).not_to_have_count(0)
+    keep_screenshot(served.page, "automation")
+
+
+def test_clicking_materialize_loads_all_partitions_again_and_shows_when_they_are_done(served: Served) -> None:
+    page = served.page
+    visit(page, "/assets/shop/orders?view=partitions", "Materialized (6)")
+    page.get_by_role("button", name=re.compile("^Materialize")).first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="All", exact=True).click()
+    dialog.get_by_text("6 partitions").first.wait_for()
+    dialog.get_by_role("button", name="Launch backfill").click()
+    dialog.wait_for(state="hidden")
+    visit(page, "/runs?view=backfills", "Completed")
+    keep_screenshot(page, "backfill")
+    visit(page, "/assets/shop/orders?view=partitions", "Materialized (6)")
+    loads = "SELECT chunk_key, count(*) FROM hakiri.ledger WHERE table_name = 'orders' GROUP BY 1 ORDER BY 1"
+    assert served.project.rows(loads) == [(f"2024-{month:02}", 2) for month in range(1, 7)]
+    assert served.project.rows("SELECT count(*), count(DISTINCT order_id) FROM public.orders") == [(60, 60)]
+
+
+def test_ctrl_c_stops_everything(served: Served) -> None:
+    os.killpg(served.process.pid, signal.SIGINT)
+    done = served.project.finish(served.process)
+    assert done.code == 0, done
+    assert "Traceback" not in done.err
+    served.project.assert_no_process_is_left(10)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
