@@ -139,6 +139,7 @@ def schema_export() -> NoReturn:
 
 @pipeline_app.command("list")
 def pipeline_list(as_json: Json = False) -> NoReturn:
+    """Each pipeline with its schedule and its tables."""
     from hakiri_dagster.cli.manifest_commands import pipeline_list as run
 
     _exit(run(_project, as_json))
@@ -146,6 +147,7 @@ def pipeline_list(as_json: Json = False) -> NoReturn:
 
 @pipeline_app.command("show")
 def pipeline_show(pipeline_id: Id, as_json: Json = False) -> NoReturn:
+    """One pipeline with all its defaults filled in, without secrets."""
     from hakiri_dagster.cli.manifest_commands import pipeline_show as run
 
     _exit(run(_project, pipeline_id, as_json))
@@ -161,9 +163,20 @@ def postgres_start() -> NoReturn:
 
 @postgres_app.command("stop")
 def postgres_stop() -> NoReturn:
+    """Stop it, or let it stop with the last process that uses it."""
     from hakiri_dagster.cli.postgres_commands import stop as run
 
     _exit(run(_project))
+
+
+@postgres_app.command("psql", context_settings={"ignore_unknown_options": True})
+def postgres_psql(
+    arguments: Annotated[list[str] | None, typer.Argument(help="As psql takes them.", metavar="[ARGUMENT]...")] = None,
+) -> NoReturn:
+    """Open psql on the database that tables land in; starts the server for as long if it is not up."""
+    from hakiri_dagster.cli.postgres_commands import psql as run
+
+    _exit(run(_project, arguments or []))
 
 
 def _exit(code: int) -> NoReturn:

@@ -1,16 +1,22 @@
-"""`hakiri postgres start|stop`: the project's server for as long as the operator wants it."""
+"""`hakiri postgres start|stop|psql`: the project's server for as long as the operator wants it."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from hakiri_dagster.engine import embedded_postgres
+from hakiri_dagster.engine.postgres_account import reachable_binaries
+from hakiri_dagster.engine.postgres_cluster import SUPERUSER
 from hakiri_dagster.engine.postgres_home import write_private
 from hakiri_dagster.orchestration.dagster_home import URL_VARIABLE, psycopg2_url, write_home
 
-DATABASES = ("warehouse", "dagster", "audit")
+WAREHOUSE = "warehouse"
+DATABASES = (WAREHOUSE, "dagster", "audit")
 
 
 def start(project_dir: Path) -> int:
@@ -36,6 +42,32 @@ def stop(project_dir: Path) -> int:
     else:
         print("PostgreSQL is stopped.", file=sys.stderr)
     return os.EX_OK
+
+
+def psql(project_dir: Path, arguments: Sequence[str]) -> int:
+    """The wheel's own psql, so that one can look at one's rows on a machine that has none."""
+    with embedded_postgres.hold(server_directory(project_dir.absolute())) as server:
+        server.ensure_database(WAREHOUSE)
+        command = [str(reachable_binaries(server.home.account) / "psql"), *arguments]
+        before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C cancels a query of psql's, and does not end it
+        try:
+            return subprocess.run(command, env=_connection_variables(server), check=False).returncode
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _connection_variables(server: embedded_postgres.Server) -> dict[str, str]:
+    """In the environment: a command line, with its password, is open to all."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return {
+        **others,
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(server.port),
+        "PGUSER": SUPERUSER,
+        "PGPASSWORD": server.home.password,
+        "PGDATABASE": WAREHOUSE,
+        "PGCLIENTENCODING": "UTF8",
+    }
 
 
 def server_directory(project: Path) -> Path:

@@ -60,3 +60,17 @@ def test_starting_again_changes_nothing_and_stop_stops_it(started: Path, capsys:
 
 def test_stopping_what_never_ran_is_no_error(project_dir: Path) -> None:
     assert postgres_commands.stop(project_dir) == 0
+
+
+def test_psql_opens_the_warehouse_and_answers_with_its_exit_code(
+    started: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGDATABASE", "elsewhere")
+    assert postgres_commands.psql(started, ["-XAtc", "SELECT current_database(), 'Zoë'"]) == 0
+    assert capfd.readouterr().out == "warehouse|Zoë\n"
+    assert postgres_commands.psql(started, ["-Xc", "SELECT nothing"]) == 1
+
+
+def test_psql_stops_the_server_that_it_started(project_dir: Path) -> None:
+    assert postgres_commands.psql(project_dir, ["-Xc", "SELECT 1"]) == 0
+    assert not embedded_postgres.is_running(project_dir / ".hakiri" / "postgres")
