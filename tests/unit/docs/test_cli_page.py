@@ -1,0 +1,110 @@
+"""docs/cli.md and the program say the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from typer.core import TyperCommand, TyperGroup
+
+from hakiri_dagster.audit.status import ChunkNumbers, StatusDocument, Throughput
+from hakiri_dagster.cli.explain import document as plan_document
+from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
+from hakiri_dagster.cli.tally import TableTally, Tally
+from hakiri_dagster.engine.doctor import Check
+from hakiri_dagster.errors import Problem
+from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
+from tests.unit.docs.pages import ROOT, blocks, first_column, sections
+from tests.unit.docs.test_docs import COMMANDS, options
+
+PAGE = ROOT / "docs" / "cli.md"
+SECTIONS = sections(PAGE)
+ANSWERS = {block.title: json.loads(block.text) for block in blocks(PAGE) if block.language == "json"}
+
+
+def commands(command: TyperCommand | TyperGroup, name: str) -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
+    if isinstance(command, TyperGroup):
+        for word, inner in command.commands.items():
+            yield from commands(inner, f"{name} {word}")
+    else:
+        yield name, command
+
+
+ALL = dict(commands(COMMANDS, "hakiri"))
+
+
+def test_every_command_has_its_section_and_no_other_does() -> None:
+    assert sorted(SECTIONS) == sorted(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_section_has_the_help_and_the_options_of_its_command(name: str) -> None:
+    command = ALL[name]
+    assert command.help
+    assert SECTIONS[name].lstrip().startswith(command.help + "\n")
+    assert sorted(first_column(SECTIONS[name])) == sorted(options(command) - {"--help"})
+
+
+def test_all_commands_that_answer_json_show_it() -> None:
+    told = {name.removeprefix("hakiri ") for name, command in ALL.items() if "--json" in options(command)}
+    assert told == {*ANSWERS, "run", "pipeline show"}  # told in words there
+
+
+def keys(value: Any) -> Any:
+    """What a document looks like: nested keys, without values."""
+    match value:
+        case dict():
+            return {name: keys(inner) for name, inner in value.items()}
+        case [dict() as first, *_]:
+            return [keys(first)]
+        case _:
+            return None
+
+
+def names(kind: type) -> dict[str, None]:
+    return dict.fromkeys(get_type_hints(kind))
+
+
+@pytest.fixture
+def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    init(tmp_path / "new")
+    capsys.readouterr()
+    return tmp_path / "new"
+
+
+def test_the_answer_of_validate(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    validate(project, as_json=True)
+    assert list(json.loads(capsys.readouterr().out)) == list(ANSWERS["validate"])
+    assert list(ANSWERS["validate"]["errors"][0]) == [field.name for field in fields(Problem)]
+
+
+def test_the_answer_of_plan() -> None:
+    plan = ProjectPlan((TablePlan("shop", "orders", "public.orders", "upsert", is_new=True),))
+    assert keys(ANSWERS["plan"]) == keys(plan_document(plan))
+
+
+def test_the_answer_of_apply(project: Path) -> None:
+    pipelines = load_project(project).pipelines[:1]
+    tally = Tally()
+    tally.of(pipelines[0].tables[0])
+    assert keys(ANSWERS["apply"]) == keys(tally.document(list(pipelines)))
+    assert list(TableTally().document("t")) == list(ANSWERS["apply"]["pipelines"][0]["tables"][0])
+
+
+def test_the_answer_of_status() -> None:
+    nested = {"chunks": names(ChunkNumbers), "throughput": names(Throughput)}
+    assert keys(ANSWERS["status"]) == names(StatusDocument) | nested
+
+
+def test_the_answer_of_doctor() -> None:
+    assert [list(check) for check in ANSWERS["doctor"]] == [[field.name for field in fields(Check)]]
+
+
+def test_the_answer_of_pipeline_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipeline_list(project, as_json=True)
+    assert keys(ANSWERS["pipeline list"]) == keys(json.loads(capsys.readouterr().out))
