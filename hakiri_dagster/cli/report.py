@@ -23,7 +23,7 @@ def report(document: dict[str, Any]) -> None:
     for pipeline, table in rows:
         label = f"{pipeline['pipeline_id']}/{table['table']}"
         if table["error"]:
-            console.print(f"[red]error[/]: {escape(label)}: {escape(table['error'])}")
+            console.print(f"[red]error[/]: {escape(label)}: {escape(table['error'].removeprefix(f'{label}: '))}")
         for warning in table["warnings"]:
             console.print(f"[yellow]warning[/]: {escape(label)}: {escape(warning)}")
 

@@ -38,7 +38,10 @@ class Done:
     @property
     def document(self) -> Any:
         """Refuses anything that is not exactly one JSON document."""
-        return json.loads(self.out)
+        try:
+            return json.loads(self.out)
+        except json.JSONDecodeError:
+            raise AssertionError(f"not one JSON document: {self}") from None
 
     def tables(self) -> dict[str, Any]:
         return {table["table"]: table for pipeline in self.document["pipelines"] for table in pipeline["tables"]}

@@ -222,13 +222,17 @@ def _relations(connection: psycopg.Connection[Any]) -> Relations:
 
 
 def _check_ledger(connection: psycopg.Connection[Any], target: str) -> None:
-    """Each live row belongs to the one standing load of its chunk, and each load's rows are all there."""
-    live = dict(
-        connection.execute(f"SELECT _hakiri_load_id, count(*) FROM raw.{target} GROUP BY 1".encode()).fetchall()
-    )
+    """Live rows belong to standing loads, and the newest load of a chunk is there whole: older ones may have lost
+    rows to slices that replaced a part of them."""
+    counted = connection.execute(f"SELECT _hakiri_load_id, count(*) FROM raw.{target} GROUP BY 1".encode())
+    live = dict(counted.fetchall())
     standing = connection.execute(
-        "SELECT load_id, chunk_key, rows FROM hakiri.ledger WHERE table_name = %s AND superseded_by IS NULL", (target,)
+        "SELECT load_id, chunk_key, rows FROM hakiri.ledger WHERE table_name = %s AND superseded_by IS NULL"
+        " ORDER BY load_id",
+        (target,),
     ).fetchall()
-    assert live == {load_id: rows for load_id, _, rows in standing if rows}
-    keys = [key for _, key, _ in standing]
-    assert len(keys) == len(set(keys)), f"{target}: a chunk is published twice: {sorted(keys)}"
+    loaded = {load_id: rows for load_id, _, rows in standing}
+    newest = {key: load_id for load_id, key, _ in standing}
+    assert live.keys() <= loaded.keys(), f"{target}: rows of loads that no longer stand"
+    assert all(count <= loaded[load_id] for load_id, count in live.items()), f"{target}: a load is there twice"
+    assert all(live.get(load_id, 0) == loaded[load_id] for load_id in newest.values()), f"{target}: a load lost rows"

@@ -19,7 +19,7 @@ from tests.acceptance.conftest import NewProject
 ORDERS = "order_id,placed_at,total\n" + "".join(
     f"{number},2024-{number % 6 + 1:02}-11,{number}.50\n" for number in range(60)
 )
-CUSTOMERS = "customer_id,signed_up\n1,2024-01-05\n2,2021-02-30\n"
+GUESTS = "guest_id,signed_up\n1,2024-01-05\n2,2021-02-30\n"
 
 
 @dataclass
@@ -34,7 +34,7 @@ def served(new_project: NewProject) -> Iterator[Served]:
     project = new_project("served")
     project.file("manifests/hakiri.toml", '[project]\nname = "shop"\n')
     project.file("data/orders.csv", ORDERS)
-    project.file("data/customers.csv", CUSTOMERS)
+    project.file("data/guests.csv", GUESTS)
     files = {"connector": "files", "config": {"path": "data", "format": "csv"}}
     project.pipeline(
         {
@@ -48,7 +48,7 @@ def served(new_project: NewProject) -> Iterator[Served]:
         {
             "id": "people",
             "source": files,
-            "tables": [{"name": "customers", "columns": {"signed_up": "date"}, "load": {"mode": "truncate"}}],
+            "tables": [{"name": "guests", "columns": {"signed_up": "date"}, "load": {"mode": "truncate"}}],
         }
     )
     applied = project.hakiri("apply", "--json")
@@ -63,8 +63,8 @@ def served(new_project: NewProject) -> Iterator[Served]:
 
 def test_the_catalog_shows_every_table_in_the_group_of_its_pipeline(served: Served) -> None:
     page = served.page
-    visit(page, "/assets", "shop / orders", "people / customers")
-    for asset, group in (("shop / orders", "shop"), ("people / customers", "people")):
+    visit(page, "/assets", "shop / orders", "people / guests")
+    for asset, group in (("shop / orders", "shop"), ("people / guests", "people")):
         row = page.locator(f'[data-index]:has-text("{asset}")')
         expect(row.get_by_text(group, exact=True)).to_be_visible()
     see(page, "6 partitions")
@@ -77,7 +77,7 @@ def test_the_windows_that_apply_loaded_show_as_materialized_partitions(served: S
 
 
 def test_rows_that_were_set_aside_show_as_a_warning_with_their_reason(served: Served) -> None:
-    visit(served.page, "/assets/people/customers?view=checks", "no_rows_set_aside", "Failed", "rows_set_aside")
+    visit(served.page, "/assets/people/guests?view=checks", "no_rows_set_aside", "Failed", "rows_set_aside")
     see(served.page, "the line could not be parsed with the table's types")
     keep_screenshot(served.page, "check")
 
