@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hakiri_dagster.errors import UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -25,17 +27,42 @@ class Settings:
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
         env = os.environ if env is None else env
         return cls(
-            spark=env.get("HAKIRI_SPARK", "local[*]"),
+            spark=env.get("HAKIRI_SPARK") or "local[*]",
             spark_conf=_pairs(env.get("HAKIRI_SPARK_CONF", "")),
             spark_driver_memory=env.get("HAKIRI_SPARK_MEMORY"),
             candidates_dir=env.get("HAKIRI_CANDIDATES"),
             dagster_url=env.get("HAKIRI_DAGSTER_URL"),
-            lease_ttl_seconds=int(env.get("HAKIRI_LEASE_TTL", "600")),
-            retries=int(env.get("HAKIRI_RETRIES", "3")),
-            retry_base_seconds=float(env.get("HAKIRI_RETRY_BASE", "1")),
+            lease_ttl_seconds=_whole(env, "HAKIRI_LEASE_TTL", 600, least=1),
+            retries=_whole(env, "HAKIRI_RETRIES", 3, least=0),
+            retry_base_seconds=_seconds(env, "HAKIRI_RETRY_BASE", 1.0),
         )
 
 
+def _whole(env: Mapping[str, str], name: str, default: int, *, least: int) -> int:
+    text = env.get(name) or str(default)
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
+        raise UsageError(f"{name} is {text!r}", hint=f"a whole number from {least} on, such as {default}")
+    return int(text)
+
+
+def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name) or str(default)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{name} is {text!r}", hint=f"a number of seconds, such as {default:g}")
+    return seconds
+
+
 def _pairs(text: str) -> dict[str, str]:
-    """`HAKIRI_SPARK_CONF="spark.a=1 spark.b='x y'"`"""
-    return dict(item.split("=", 1) for item in shlex.split(text) if "=" in item)
+    """`HAKIRI_SPARK_CONF="spark.a=1 spark.b='x y'"`. The values may hold secrets, so errors do not repeat them."""
+    hint = "write `spark.a=1 spark.b='x y'`"
+    try:
+        items = [item.partition("=") for item in shlex.split(text)]
+    except ValueError as error:
+        raise UsageError(f"HAKIRI_SPARK_CONF cannot be read: {error}", hint=hint) from None
+    if any(not key or not equals for key, equals, _ in items):
+        raise UsageError("HAKIRI_SPARK_CONF holds something that is not a `key=value`", hint=hint)
+    return {key: value for key, _, value in items}

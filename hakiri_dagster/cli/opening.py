@@ -18,8 +18,15 @@ from hakiri_dagster.security.secrets import RedactingFilter
 def opened_project(root: Path) -> Project:
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(RedactingFilter())
-    logging.basicConfig(level=os.environ.get("HAKIRI_LOG", "WARNING").upper(), handlers=[handler])
+    logging.basicConfig(level=_log_level(os.environ.get("HAKIRI_LOG") or "WARNING"), handlers=[handler])
     return load_project(root)
+
+
+def _log_level(name: str) -> str:
+    known = logging.getLevelNamesMapping()
+    if name.upper() not in known:
+        raise UsageError(f"HAKIRI_LOG is {name!r}", hint=f"one of {', '.join(known)}")
+    return name.upper()
 
 
 def chosen_pipelines(project: Project, ids: Sequence[str]) -> list[Pipeline]:
