@@ -87,10 +87,19 @@ def default_driver_memory(total: int | None = None) -> str:
     return f"{max(min(total // 8 // _MIB, 1024), 512)}m"
 
 
+_JVM_OPTIONS = (
+    # Short-lived Arrow buffers in a small heap: measured on SF 1, G1 took half as long again for the same read.
+    "-XX:+UseParallelGC",
+    # Arrow checks the bounds of every value it writes; Spark's writers are right without.
+    "-Darrow.enable_unsafe_memory_access=true",
+    "-Darrow.enable_null_check_for_get=false",
+)
+
+
 def _java_options(spark_dir: Path) -> str:
     options = {
         "log4j2.configurationFile": LOG4J_FILE.as_uri(),
         "hakiri.spark.log": str(spark_dir / "spark.log"),
         "derby.system.home": str(spark_dir),
     }
-    return " ".join(f'"-D{name}={value}"' for name, value in options.items())
+    return " ".join([*_JVM_OPTIONS, *(f'"-D{name}={value}"' for name, value in options.items())])

@@ -20,8 +20,7 @@ from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.engine.spark import tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import RowCountMismatch
-from hakiri_dagster.pipeline.positional import map_in_arrow
-from hakiri_dagster.pipeline.staging import BLOCK_SUFFIX, REPORT_SCHEMA, StagingPlan
+from hakiri_dagster.pipeline.staging import BLOCK_SUFFIX, StagingPlan
 
 _LOOK_AGAIN_SECONDS = 0.02
 
@@ -57,11 +56,10 @@ Reports = Mapping[int, SliceReport]
 class Staging:
     """One Spark job that stages the candidates of one or more slices."""
 
-    def __init__(self, frame: DataFrame, plan: StagingPlan, *, tag: str, explain: Explain) -> None:
+    def __init__(self, staged: DataFrame, plan: StagingPlan, *, tag: str, explain: Explain) -> None:
         self.columns = plan.encoder.columns
         self._directory = Path(plan.directory)
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
-        staged = map_in_arrow(frame, plan, REPORT_SCHEMA)
         self._result: Future[Reports] = self._pool.submit(_collect, staged, tag, explain)
 
     def reports(self) -> Reports:

@@ -17,9 +17,10 @@ from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
+from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project
 from hakiri_dagster.pipeline.slices import Splitter
-from hakiri_dagster.pipeline.staging import StagingPlan
+from hakiri_dagster.pipeline.staging import REPORT_SCHEMA, DirectStaging, StagingPlan
 from hakiri_dagster.pipeline.survey import Survey, cursor_of
 from hakiri_dagster.pipeline.way import Way
 
@@ -102,7 +103,13 @@ def _stage(way: Way, target: Target, reading: Reading, group: Sequence[ClaimedSl
         cursor=cursor_of(table),
         ingested_at=datetime.now(UTC) if full_provenance else None,
     )
-    return Staging(frame, plan, tag=spark_tag(way.holder), explain=reading.explain)
+    if reading.direct is not None and not empty_as_null and not full_provenance:
+        parts = reading.direct.parts
+        numbers = frame.sparkSession.range(0, parts, 1, parts)
+        staged = numbers.mapInArrow(DirectStaging(reading.direct, plan), REPORT_SCHEMA)
+    else:
+        staged = map_in_arrow(frame, plan, REPORT_SCHEMA)
+    return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain)
 
 
 def _slice(way: Way, target: Target, staging: Staging, index: int, claim: ClaimedSlice) -> StagedSlice:

@@ -13,6 +13,7 @@ from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import Discovery, FileState, Known, Reading, SourceTable, SparkProvider
 from hakiri_dagster.destinations.contract import Destination, LedgerEntry, SchemaChange, Target
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.manifest.spec import WHOLE_TABLE_MODES
 from hakiri_dagster.manifest.tables import Table
@@ -27,21 +28,29 @@ from hakiri_dagster.planning.generations import plan_text, with_generation
 from hakiri_dagster.planning.repair import after_ledger, without_target
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due
+from hakiri_dagster.planning.windows import parse_window
 
 Shape = Literal["cursor", "files", "full"]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which chunks a run is for. `published_by`: runs that this one retries; what they published is left alone."""
+    """Which chunks a run is for. `partitions`: all keys that runs can be asked for; other chunks come along with any.
+
+    `published_by`: runs that this one retries; what they published is left alone.
+    """
 
     keys: tuple[str, ...]
     due_only: bool
-    with_keyless: bool = False
+    partitions: frozenset[str] | None = None
     published_by: tuple[str, ...] = ()
 
     def means(self, key: str) -> bool:
-        return key in self.keys or (self.with_keyless and key in (NULL_KEY, OUTSIDE_KEY))
+        return key in self.keys or (self.partitions is not None and key not in self.partitions)
+
+    def means_again(self, key: str) -> bool:
+        """Even if it is not due."""
+        return key in self.keys or (key in (NULL_KEY, OUTSIDE_KEY) and self.means(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +94,19 @@ class Survey:
         if wanted.due_only:
             return self.due
         spared = {entry.chunk_key for entry in self.ledger if entry.run_id in wanted.published_by}
-        chunks = [chunk for chunk in self.chunks if wanted.means(chunk.key) and chunk.key not in spared]
+        chunks = [chunk for chunk in self.chunks if wanted.means_again(chunk.key) and chunk.key not in spared]
         return self._due_after(loaded_again(self.states, chunks))
 
     @property
     def stored_plan(self) -> StoredPlan:
-        """As partitions are made from it."""
-        lowers = [chunk.bounds.interval.lower for chunk in self.chunks if isinstance(chunk.bounds, CursorRange)]
-        return StoredPlan(self.plan, lowers[0] if lowers else None)
+        """As partitions are made from it: from the start of the first window, of which a chunk may be a part."""
+        kind = self.discovery.cursor_kind
+        ranges = (chunk.bounds for chunk in self.chunks if chunk.key != OUTSIDE_KEY)
+        first = next((bounds.interval for bounds in ranges if isinstance(bounds, CursorRange)), None)
+        if kind is None or first is None or first.upper is None:
+            return StoredPlan(self.plan, None)
+        window = parse_window(self.table.backfill.window, kind)
+        return StoredPlan(self.plan, window.start(window.index(first.upper - 1)))
 
     def versions(self) -> list[FileVersion]:
         return [FileVersion(**asdict(file)) for file in self.discovery.files]
@@ -105,7 +119,8 @@ class Survey:
 def look(table: Table, source: SourceTable, destination: Destination, audit: AuditDb, spark: SparkProvider) -> Survey:
     """Asks source, destination and audit DB; changes nothing."""
     moment = datetime.now(UTC)
-    discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table), spark=spark)
+    with translate_spark_errors(table.label):
+        discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table), spark=spark)
     target = destination.describe(table)
     ledger = tuple(destination.ledger(table))
     stored = audit.chunks.states(table.pipeline_id, table.name)
