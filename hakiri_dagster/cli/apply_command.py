@@ -82,9 +82,16 @@ def _each(due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], N
         for table, survey in due:
             work(table, survey)
         return
-    with ThreadPoolExecutor(max_workers=parallelism) as pool:
+    pool = ThreadPoolExecutor(max_workers=parallelism)
+    waits = True
+    try:
         for future in [pool.submit(work, table, survey) for table, survey in due]:
             future.result()
+    except KeyboardInterrupt:
+        waits = False  # for tables that are being loaded: `main` ends their threads with the process
+        raise
+    finally:
+        pool.shutdown(wait=waits, cancel_futures=not waits)
 
 
 def _timed(tally: Tally, table: Table, work: Callable[[], Sequence[str]]) -> None:

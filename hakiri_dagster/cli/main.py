@@ -194,7 +194,8 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         print("interrupted; the next apply goes on where this one stopped", file=sys.stderr)
-        sys.exit(130)
+        sys.stdout.flush()
+        os._exit(130)  # without waiting for threads that load: what they hold is a dead worker's, free at once
     except BrokenPipeError:
         os._exit(1)  # whoever read our output has gone
     sys.exit(0)

@@ -63,8 +63,17 @@ class Applier:
             raise_on_error=False,
         )
         for event in result.all_events:
+            if _is_interrupt(event):
+                raise KeyboardInterrupt  # Dagster takes the signal for the failure of this run, and would go on
             if event.is_step_failure and event.step_failure_data.error is not None:
                 yield event.step_failure_data.error.to_string()
+
+
+def _is_interrupt(event: dg.DagsterEvent) -> bool:
+    if event.event_type != dg.DagsterEventType.RUN_FAILURE:
+        return False
+    reason = event.job_failure_data.failure_reason
+    return reason is not None and reason.name == "UNEXPECTED_TERMINATION"
 
 
 @contextmanager

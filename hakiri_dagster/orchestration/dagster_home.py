@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -13,6 +14,16 @@ import dagster as dg
 URL_VARIABLE = "HAKIRI_DAGSTER_URL"
 PROJECT_VARIABLE = "HAKIRI_PROJECT"
 
+IN_PROCESS = "command-line.yaml"
+"""The same instance, for runs in the command line's own process."""
+
+_TERMINAL_IS_LOG = """
+# stdout and stderr are the user's: Dagster would turn them to files and start four processes a run to copy them back.
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+"""
+
 
 def write_home(root: Path) -> Path:
     """`.hakiri/dagster` with the project's own dagster.yaml, or the package's where the project has none."""
@@ -20,10 +31,14 @@ def write_home(root: Path) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     own = root / "dagster.yaml"
     text = own.read_text() if own.is_file() else packaged_text("dagster.yaml")
-    target = home / "dagster.yaml"
-    if not target.is_file() or target.read_text() != text:
-        target.write_text(text)
+    _put(home / "dagster.yaml", text)
+    _put(home / IN_PROCESS, text if re.search(r"^compute_logs:", text, re.MULTILINE) else text + _TERMINAL_IS_LOG)
     return home
+
+
+def _put(path: Path, text: str) -> None:
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
 
 
 def prepare_home(root: Path, storage_url: str) -> Path:
@@ -37,8 +52,8 @@ def prepare_home(root: Path, storage_url: str) -> Path:
 
 @contextmanager
 def opened_instance(root: Path, storage_url: str) -> Iterator[dg.DagsterInstance]:
-    prepare_home(root, storage_url)
-    with dg.DagsterInstance.get() as instance:
+    home = prepare_home(root, storage_url)
+    with dg.DagsterInstance.from_config(str(home), IN_PROCESS) as instance:
         yield instance
 
 

@@ -235,7 +235,7 @@ class TestDagsterItself:
             assert validated.code == 0, validated.err
             runs = project.command(_dagster("run", "list", "--limit", "20"))
             assert runs.code == 0, runs.err
-            assert "SUCCESS" in runs.out + runs.err
+            assert runs.out.count("Run: ") >= 5
         finally:
             assert project.hakiri("postgres", "stop").code == 0
         project.assert_no_process_is_left()
