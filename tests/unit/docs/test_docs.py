@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -78,6 +79,22 @@ def test_every_setting_that_the_code_reads_is_in_operations_and_none_else() -> N
     read = {*_OUR_VARIABLE.findall(text), *_READ_VARIABLE.findall(text)} - _EVERYBODYS
     told = first_column(sections(ROOT / "docs" / "operations.md")["Settings"])
     assert sorted(told) == sorted(read)
+
+
+def messages_of_the_code() -> str:
+    """Texts as Python sees them: parts of one that stand in several lines are one."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in OURS]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    return "\n".join(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def test_every_message_that_troubleshooting_explains_is_one_of_the_codes() -> None:
+    table = sections(ROOT / "docs" / "operations.md")["Troubleshooting"]
+    rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `")]
+    told = [part.strip() for row in rows for text in re.findall(r"`([^`]+)`", row) for part in re.split("[…,]", text)]
+    known = messages_of_the_code()
+    assert rows
+    assert [part for part in told if part not in known] == []
 
 
 def test_manifests_are_shown() -> None:
