@@ -27,6 +27,7 @@ app.add_typer(pipeline_app, name="pipeline")
 app.add_typer(postgres_app, name="postgres")
 
 _project = Path()
+_INTERRUPTED = 130
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else there.")]
 Ids = Annotated[list[str] | None, typer.Argument(help="Pipeline ids; none: all of them.", metavar="[ID]...")]
@@ -192,13 +193,20 @@ def main() -> NoReturn:
 
         print(f"error: {redact(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted; the next apply goes on where this one stopped", file=sys.stderr)
-        sys.stdout.flush()
-        os._exit(130)  # without waiting for threads that load: what they hold is a dead worker's, free at once
+    except SystemExit as leaving:
+        if leaving.code == _INTERRUPTED:  # what typer makes of a KeyboardInterrupt
+            _leave_at_once()
+        raise
     except BrokenPipeError:
         os._exit(1)  # whoever read our output has gone
     sys.exit(0)
+
+
+def _leave_at_once() -> NoReturn:
+    """Without waiting for threads that load: what they hold is a dead worker's, free at once."""
+    print("interrupted; the next apply goes on where this one stopped", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    os._exit(_INTERRUPTED)
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:
