@@ -14,7 +14,7 @@ _QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-_PATIENCE_MS = 60_000
+_PATIENCE_MS = 30_000
 
 
 @contextmanager
@@ -39,9 +39,10 @@ def visit(page: Page, path: str, *texts: str) -> None:
 
 def see(page: Page, *texts: str) -> None:
     for text in texts:
-        page.get_by_text(text, exact=True).first.wait_for()
+        page.get_by_text(text).first.wait_for()
 
 
 def keep_screenshot(page: Page, name: str) -> None:
     SCREENSHOTS.mkdir(exist_ok=True)
+    page.wait_for_load_state("networkidle")  # icons come last
     page.screenshot(path=SCREENSHOTS / f"{name}.png")
