@@ -15,6 +15,7 @@ from hakiri_dagster.cli.demo_data import write_shop_data
 from hakiri_dagster.cli.opening import opened_project
 from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.cli.tally import Tally
+from hakiri_dagster.manifest.generate import generated_files
 from hakiri_dagster.manifest.tables import Project, Table
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
@@ -50,6 +51,10 @@ def _demo_project(root: Path) -> Path:
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text((files("hakiri_dagster") / "scaffold" / "demo" / Path(name).name).read_text())
+    for name, text in generated_files().items():
+        if name.startswith("schemas/"):  # what editors check the manifests with
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
     return folder
 
 

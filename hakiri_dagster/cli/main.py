@@ -186,6 +186,7 @@ def _exit(code: int) -> NoReturn:
 
 def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's background job inherits it ignored
     try:
         app()
     except HakiriError as error:

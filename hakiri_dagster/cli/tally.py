@@ -81,6 +81,11 @@ class Tally:
         with self._lock:
             tally.error = str(error)
 
+    def warned(self, table: Table, warning: str) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.warnings.append(warning)
+
     @property
     def anything_broken(self) -> bool:
         return any(tally.broken for tally in self._tables.values())

@@ -72,7 +72,7 @@ def _destination_tag(value: Any) -> str | None:
 
 
 class FilesSource(Model):
-    """Files in a folder, a glob or an object store."""
+    """Files in a folder or a glob."""
 
     connector: Literal["files"] = Field(description="CSV, JSON lines, Parquet or ORC files.")
     config: FilesConfig = Field(description="What to read and how.")
@@ -230,7 +230,12 @@ class BackfillSpec(Model):
     start_from: StartFrom | None = Field(
         default=None, description="A date, a time or an id; rows before it are never read."
     )
-    parallelism: Whole = Field(default=1, ge=1, le=64, description="How many chunks are in flight at once.")
+    parallelism: Whole = Field(
+        default=2,
+        ge=1,
+        le=64,
+        description="How many chunks are copied at once, where the load mode allows it: appends without unique keys.",
+    )
     max_chunks_per_tick: Whole = Field(
         default=8, ge=1, description="How many pending chunks one tick of the schedule dispatches."
     )

@@ -24,9 +24,6 @@ from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.survey import Survey, Wanted, look
 from hakiri_dagster.pipeline.way import Way
 
-PREPARED_AHEAD = 2
-"""Candidates copied at once, where the load mode allows it: PostgreSQL works on each with a core of its own."""
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
@@ -116,7 +113,7 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
 def _steps(
     way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]
 ) -> Iterator[tuple[ClaimedSlice, Step]]:
-    ahead = PREPARED_AHEAD if way.destination.parallel_prepare(way.table, target) else 1
+    ahead = way.table.backfill.parallelism if way.destination.parallel_prepare(way.table, target) else 1
     with staged(way, survey, target, group) as stage:
         prepared = in_order(
             stage.slices, lambda slice_: _prepare(way, slice_), ahead=ahead, abandon=lambda p: p.load.undo()
@@ -142,11 +139,23 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
     started = time.monotonic()
     load = retried(way, lambda: way.destination.prepare(slice_.load, slice_.candidate), unless=slice_.reading_failed)
     try:
-        quarantined = retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
+        quarantined = _set_aside(way, slice_)
     except BaseException:
         load.undo()
         raise
     return _Prepared(slice_, load, quarantined, time.monotonic() - started)
+
+
+def _set_aside(way: Way, slice_: StagedSlice) -> int:
+    if way.table.validation.quarantine.enabled:
+        return retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
+    if slice_.report.bad_rows:
+        way.observer.warned(
+            way.table,
+            f"chunk {slice_.claimed.key}: {slice_.report.bad_rows} row(s) left out and not kept, because quarantine is "
+            f"off; the first: {slice_.report.bad_sample}",
+        )
+    return slice_.report.bad_rows
 
 
 def _ready(way: Way, target: Target, prepared: _Prepared) -> Step:
