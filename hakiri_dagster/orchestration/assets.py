@@ -18,7 +18,7 @@ from hakiri_dagster.orchestration.names import (
     op_name,
     pool_name,
 )
-from hakiri_dagster.orchestration.partitions import keyless
+from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.chunk_run import FailedChunk, PreparedChunk, SkippedChunk, Step, run_chunks
 from hakiri_dagster.pipeline.survey import Wanted
@@ -81,7 +81,7 @@ class _RunEvents:
     ) -> None:
         self._context = context
         self._table = table
-        self._partitions = partitions
+        self._partitions = frozenset(ordered_keys(context.instance, partitions))
         self._loads = loads
         self._keys = list(context.partition_keys)
         self._failed: list[FailedChunk] = []
@@ -92,7 +92,7 @@ class _RunEvents:
         return Wanted(
             keys=tuple(self._keys),
             due_only=DUE_ONLY_TAG in run.tags,
-            with_keyless=isinstance(self._partitions, dg.TimeWindowPartitionsDefinition),
+            partitions=self._partitions,
             published_by=tuple(earlier),
         )
 
@@ -120,7 +120,7 @@ class _RunEvents:
         self._materialized(partition, published_metadata(chunk, entry))
 
     def _partition_of(self, chunk_key: str) -> str:
-        return self._keys[-1] if keyless(chunk_key, self._partitions) else chunk_key
+        return chunk_key if chunk_key in self._partitions else self._keys[-1]
 
     def _skipped(self, step: SkippedChunk) -> None:
         """A chunk that is published already still shows as done; a busy one is left to the run that holds it."""

@@ -12,9 +12,9 @@ from hakiri_dagster.connectors.contract import SourceTable
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key, partitions_name
 from hakiri_dagster.pipeline.survey import Survey, shape_of
-from hakiri_dagster.planning.chunks import FULL_KEY, NULL_KEY, OUTSIDE_KEY
+from hakiri_dagster.planning.chunks import FULL_KEY
 from hakiri_dagster.planning.generations import parse_plan_text
-from hakiri_dagster.planning.windows import CronWindow, from_position, parse_window
+from hakiri_dagster.planning.windows import CronWindow, from_position, parse_window, to_position
 
 
 def partitions_of(table: Table, source: SourceTable, plan: StoredPlan | None) -> dg.PartitionsDefinition:
@@ -34,14 +34,16 @@ def _window_partitions(table: Table, plan: StoredPlan | None) -> dg.PartitionsDe
     window = parse_window(table.backfill.window, kind)
     if window.cron is None:
         return dynamic_partitions(table)
-    start = plan.start if plan is not None else None
-    return time_partitions(window.cron, None if start is None else from_position(start))
+    # Before the first plan the start is not known: then only the open window is there.
+    known = plan.start if plan is not None else None
+    start = window.start(window.index(to_position(datetime.now(UTC)))) if known is None else known
+    return time_partitions(window.cron, from_position(start))
 
 
-def time_partitions(window: CronWindow, start: datetime | None) -> dg.TimeWindowPartitionsDefinition:
-    """The open window is a partition too. Before the first plan the start is not known: then only it is there."""
+def time_partitions(window: CronWindow, start: datetime) -> dg.TimeWindowPartitionsDefinition:
+    """The open window is a partition too."""
     return dg.TimeWindowPartitionsDefinition(
-        start=start or datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0),
+        start=start,
         fmt=window.key_format,
         cron_schedule=window.cron_schedule,
         timezone="UTC",
@@ -57,15 +59,17 @@ def full_partition() -> dg.StaticPartitionsDefinition:
     return dg.StaticPartitionsDefinition([FULL_KEY])
 
 
-def keyless(chunk_key: str, partitions: dg.PartitionsDefinition) -> bool:
-    """Time windows have no key for NULL cursors and rows outside the plan: those load with the open window."""
-    return chunk_key in (NULL_KEY, OUTSIDE_KEY) and isinstance(partitions, dg.TimeWindowPartitionsDefinition)
+def ordered_keys(instance: dg.DagsterInstance, partitions: dg.PartitionsDefinition) -> list[str]:
+    """Time windows have no key for NULL cursors, rows outside the plan and windows of an earlier cut: what is due of
+    those loads with the open window."""
+    return list(partitions.get_partition_keys(dynamic_partitions_store=instance))
 
 
 def reconcile(instance: dg.DagsterInstance, table: Table, partitions: dg.PartitionsDefinition, survey: Survey) -> None:
     """Dagster's keys become those of the plan; what is published and does not show as done is reported."""
     if isinstance(partitions, dg.DynamicPartitionsDefinition):
-        _reconcile_keys(instance, table, [chunk.key for chunk in survey.chunks])
+        chunks = [chunk.key for chunk in survey.chunks]
+        _reconcile_keys(instance, table, list(dict.fromkeys([*chunks, *survey.due_keys])))
     _report_published(instance, table, partitions, survey)
 
 
@@ -75,8 +79,10 @@ def _report_published(
     """Chunks that Dagster was never told of, or whose events somebody wiped: the chunk ledger is the truth."""
     owed = set(survey.due_keys)
     shown = instance.get_materialized_partitions(asset_key(table))
-    for chunk in survey.due.done:
-        if chunk.key in shown or chunk.key in owed or keyless(chunk.key, partitions):
+    unseen = [chunk for chunk in survey.due.done if chunk.key not in shown and chunk.key not in owed]
+    keys = set(ordered_keys(instance, partitions)) if unseen else set()
+    for chunk in unseen:
+        if chunk.key not in keys:
             continue
         instance.report_runless_asset_event(
             dg.AssetMaterialization(

@@ -10,7 +10,7 @@ import dagster as dg
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import CHUNKS_PER_RUN
 from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, asset_key
-from hakiri_dagster.orchestration.partitions import contiguous_ranges, keyless
+from hakiri_dagster.orchestration.partitions import contiguous_ranges, ordered_keys
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -51,9 +51,10 @@ def chunk_ranges(
     instance: dg.DagsterInstance,
     at_most: int | None = None,
 ) -> list[ChunkRange]:
-    ordered = list(partitions.get_partition_keys(dynamic_partitions_store=instance))
-    keys = [key for key in due if not keyless(key, partitions)]
+    ordered = ordered_keys(instance, partitions)
+    known = set(ordered)
+    keys = [key for key in due if key in known]
     if len(keys) < len(due) and ordered[-1] not in keys:
-        keys.append(ordered[-1])  # NULL cursors and rows outside the plan load with the open window
+        keys.append(ordered[-1])
     wanted = keys if at_most is None else keys[:at_most]
     return [ChunkRange(table, *found) for found in contiguous_ranges(ordered, wanted, CHUNKS_PER_RUN)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -25,7 +25,6 @@ from hakiri_dagster.planning.chunks import (
 )
 from hakiri_dagster.planning.windows import (
     DAY,
-    EARLIEST,
     HOUR,
     MINUTE,
     FixedWindow,
@@ -38,6 +37,9 @@ from hakiri_dagster.planning.windows import (
 )
 
 MOST_CHUNKS: Final = 100_000
+FIRST_WINDOW: Final = to_position(datetime(1900, 1, 1, tzinfo=UTC))
+"""Rows dated earlier belong to the first window: they are slips (0001-01-01), or too few to be worth windows."""
+
 _LARGER: Final[tuple[tuple[str, Window], ...]] = (
     ("15m", FixedWindow(15 * MINUTE)), ("1h", FixedWindow(HOUR)), ("6h", FixedWindow(6 * HOUR)),
     ("1d", FixedWindow(DAY)), ("1mo", MonthWindow(1)), ("1q", MonthWindow(3)), ("1y", MonthWindow(12)),
@@ -81,10 +83,8 @@ def _window_chunks(extent: Extent, settings: WindowSettings, horizon: int | None
         return
     _refuse_too_many(last - first + 1, lowest, min(extent.upper, horizon), settings)
     lower: int | None = window.start(first)
-    if settings.start_from is not None and settings.start_from > window.start(first):
+    if (settings.start_from is not None and settings.start_from > window.start(first)) or lowest < window.start(first):
         lower = settings.start_from
-    elif lowest < window.start(first):
-        lower = None
     for index in range(first, last + 1):
         upper = window.start(index + 1)
         yield Chunk(window.key(index), CursorRange(Interval(lower, upper)))
@@ -108,7 +108,7 @@ def _lowest(lower: int, settings: WindowSettings) -> int:
 
 
 def _on_calendar(position: int, window: Window) -> int:
-    return position if isinstance(window, IdWindow) else max(position, EARLIEST)
+    return position if isinstance(window, IdWindow) else max(position, FIRST_WINDOW)
 
 
 def _refuse_too_many(count: int, lowest: int, highest: int, settings: WindowSettings) -> None:

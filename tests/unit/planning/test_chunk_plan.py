@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hakiri_dagster.errors import PlanError
-from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks
+from hakiri_dagster.planning.chunk_plan import FIRST_WINDOW, WindowSettings, plan_chunks, plan_file_chunks
 from hakiri_dagster.planning.chunks import CursorRange, Extent, Interval, SourceFile
 from hakiri_dagster.planning.intervals import high, low
 from hakiri_dagster.planning.windows import DAY, EARLIEST, to_position
@@ -84,11 +84,20 @@ def test_rows_dated_in_the_future_are_outside_and_cost_no_windows() -> None:
     assert [chunk.key for chunk in chunks] == ["2026-11-17", "2026-11-18", "outside"]
 
 
-def test_rows_before_the_calendar_begins_are_in_the_first_window() -> None:
-    extent = Extent(EARLIEST - 400 * DAY, EARLIEST + DAY, 0)
-    (chunk,) = plan_chunks("timestamp", extent, WindowSettings.parse("timestamp", "1y", None), NOW)
-    assert chunk.key == "0001"
-    assert low(chunk.bounds.interval) == float("-inf")  # type: ignore[union-attr]  # a window
+@pytest.mark.parametrize("earliest", [EARLIEST - 400 * DAY, EARLIEST, FIRST_WINDOW - 1])
+def test_rows_of_long_ago_are_in_the_first_window_and_cost_no_others(earliest: int) -> None:
+    settings = WindowSettings.parse("timestamp", "1y", None)
+    first, *_, last = plan_chunks("timestamp", Extent(earliest, TODAY, 0), settings, NOW)
+    assert (first.key, last.key) == ("1900", "2026")
+    assert low(first.bounds.interval) == float("-inf")  # type: ignore[union-attr]  # a window
+    (only,) = plan_chunks("timestamp", Extent(earliest, earliest + DAY, 0), settings, NOW)
+    assert only == first
+
+
+def test_a_start_of_long_ago_is_kept() -> None:
+    settings = WindowSettings.parse("timestamp", "1y", "0900-01-01")
+    first, *_ = plan_chunks("timestamp", Extent(EARLIEST, TODAY, 0), settings, NOW)
+    assert (first.key, low(first.bounds.interval)) == ("1900", settings.start_from)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("window", "better"), [("15m", '"1d"'), ("1h", '"1d"')])
