@@ -14,6 +14,7 @@ from hakiri_dagster.engine.postgres_account import reachable_binaries
 from hakiri_dagster.engine.postgres_cluster import SUPERUSER
 from hakiri_dagster.engine.postgres_home import write_private
 from hakiri_dagster.orchestration.dagster_home import URL_VARIABLE, psycopg2_url, write_home
+from hakiri_dagster.pipeline.runtime import embedded_storage_url
 
 WAREHOUSE = "warehouse"
 DATABASES = (WAREHOUSE, "dagster", "audit")
@@ -27,7 +28,7 @@ def start(project_dir: Path) -> int:
         server.ensure_database(database)
     write_environment(
         project / ".env",
-        {URL_VARIABLE: psycopg2_url(server.url("dagster")), "DAGSTER_HOME": str(write_home(project))},
+        {URL_VARIABLE: psycopg2_url(embedded_storage_url(server)), "DAGSTER_HOME": str(write_home(project))},
     )
     print(f"PostgreSQL answers on 127.0.0.1:{server.port}; `hakiri postgres stop` stops it.", file=sys.stderr)
     print(f"{project / '.env'} tells `dagster dev` where it is.", file=sys.stderr)
