@@ -18,6 +18,7 @@ from hakiri_dagster.engine.spark_config import is_local
 from hakiri_dagster.errors import EngineError, HakiriError
 from hakiri_dagster.orchestration.dagster_home import prepare_home, psycopg2_url
 from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.survey import remember
 from hakiri_dagster.settings import Settings
 
 _STOP_SECONDS = 20
@@ -28,13 +29,14 @@ def serve(root: Path, port: int) -> int:
     project = opened_project(root)
     settings = Settings.from_env()
     with ExitStack() as stack:
-        runtime = stack.enter_context(Runtime(project, settings))
-        print("planning …", file=sys.stderr)
-        runtime.plan(project.tables)  # partitions begin where the plan does; sources that are down come later
-        home = prepare_home(root, psycopg2_url(runtime.dagster_url))
         spark = stack.enter_context(connect_server(settings, project.state_dir)) if is_local(settings) else None
         if spark is not None:
             os.environ.update(spark.client_environment)
+        runtime = stack.enter_context(Runtime(project, Settings.from_env()))
+        print("planning …", file=sys.stderr)
+        for _, survey in runtime.plan(project.tables).surveys:  # sources that are down come later
+            remember(runtime.audit, survey, survey.due)  # partitions begin where the stored plan does
+        home = prepare_home(root, psycopg2_url(runtime.dagster_url))
         code_port = free_port(None)
         children = stack.enter_context(_children(_commands(home, code_port, port), home))
         print(f"Dagster's UI: http://127.0.0.1:{port}  (Ctrl-C stops everything)", file=sys.stderr, flush=True)
