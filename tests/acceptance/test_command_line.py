@@ -21,6 +21,7 @@ from tests.acceptance.conftest import NewProject
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SPARK_THAT_CANNOT_START = {"HAKIRI_SPARK": "local[no cores]"}
+ATTEMPTS = "candidates/*/*/attempt-*"
 SECRET = "correct horse/battery#staple"
 PASSWORD_IN_URL = "correct%20horse%2Fbattery%23staple"
 
@@ -295,26 +296,24 @@ class TestRivalsAndInterruptions:
         assert loaded_exactly_once(project)
         assert project.hakiri("apply", env=SPARK_THAT_CANNOT_START).code == 0
 
-    @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-    def test_an_interrupted_apply_leaves_nothing_behind_and_the_next_one_goes_on(
-        self, new_project: NewProject, stop: signal.Signals
-    ) -> None:
-        project = events_project(new_project(stop.name.lower()))
-        apply = project.start("apply")
-        assert eventually(lambda: any(project.state.glob("candidates/*/*/attempt-*")))
-        _stopped_as_by(stop, project, apply.pid)
-        done = project.finish(apply)
-        assert done.code == 130, done
-        assert "the next apply goes on where this one stopped" in done.err
-        assert "Traceback" not in done.err
-        project.assert_no_process_is_left(10)
+    def test_an_interrupted_apply_leaves_nothing_behind_and_the_next_one_goes_on(self, new_project: NewProject) -> None:
+        project = events_project(new_project("interrupted"))
+        for stop in (signal.SIGINT, signal.SIGTERM):
+            apply = project.start("apply")
+            assert eventually(lambda: any(project.state.glob(ATTEMPTS)))
+            _stopped_as_by(stop, apply.pid)
+            done = project.finish(apply)
+            assert done.code == 130, done
+            assert "the next apply goes on where this one stopped" in done.err
+            assert "Traceback" not in done.err
+            project.assert_no_process_is_left(10)
+            assert not any(project.state.glob(ATTEMPTS))
         again = project.hakiri("apply", "--json")
         assert again.code == 0, again
         assert loaded_exactly_once(project)
-        assert not any(project.state.glob("candidates/*/*/attempt-*"))
 
 
-def _stopped_as_by(stop: signal.Signals, project: ProjectFolder, pid: int) -> None:
+def _stopped_as_by(stop: signal.Signals, pid: int) -> None:
     """A terminal sends Ctrl-C to everything in its foreground; a supervisor tells the process that it started."""
     if stop == signal.SIGINT:
         os.killpg(pid, stop)

@@ -27,6 +27,9 @@ MONTHS = _recent_months(6)
 ORDERS = "order_id,placed_at,total\n" + "".join(f"{n},{MONTHS[n % 6]}-01,{n}.50\n" for n in range(60))
 GUESTS = "guest_id,signed_up\n1,2024-01-05\n2,2021-02-30\n"
 
+DAEMON_PATIENCE_MS = 120_000
+"""Dagster's daemon looks at backfills twice a minute: once to begin, once more to see that it is done."""
+
 
 @dataclass
 class Served:
@@ -104,7 +107,8 @@ def test_clicking_materialize_loads_all_partitions_again_and_shows_when_they_are
     dialog.get_by_text("6 partitions").first.wait_for()
     dialog.get_by_role("button", name="Launch backfill").click()
     dialog.wait_for(state="hidden")
-    visit(page, "/runs?view=backfills", "Completed")
+    visit(page, "/runs?view=backfills", "6 partitions")
+    page.get_by_text("Completed").first.wait_for(timeout=DAEMON_PATIENCE_MS)
     keep_screenshot(page, "backfill")
     visit(page, "/assets/shop/orders?view=partitions", "Materialized (6)")
     loads = "SELECT chunk_key, count(*) FROM hakiri.ledger WHERE table_name = 'orders' GROUP BY 1 ORDER BY 1"
