@@ -98,6 +98,9 @@ class Discovery:
     fingerprint: str | None = None
     rows_estimate: int | None = None
     warnings: tuple[str, ...] = ()
+    broken: Mapping[str, HakiriError] = field(default_factory=dict)
+    """Why a file cannot be read, by path. It is among `files`, so that its chunk fails and the others do not; its
+    content hash only tells it from what it was and will be."""
 
     @property
     def source_files(self) -> tuple[SourceFile, ...]:

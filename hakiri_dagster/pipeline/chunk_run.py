@@ -85,8 +85,13 @@ def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedCh
 
 
 def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[Step]:
+    broken = [(claim, error) for claim in slices if (error := survey.broken(claim.slice)) is not None]
+    yield from (_failed(way, claim, error) for claim, error in broken)
+    readable = [claim for claim in slices if not claim.settled]
+    if not readable:
+        return
     target = way.destination.ensure_target(way.table, survey.schema, with_file_hash=survey.from_files)
-    for group in passes(slices):
+    for group in passes(readable):
         yield from _load_pass(way, survey, target, group)
 
 

@@ -14,12 +14,12 @@ from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import Discovery, FileState, Known, Reading, SourceTable, SparkProvider
 from hakiri_dagster.destinations.contract import Destination, LedgerEntry, SchemaChange, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
-from hakiri_dagster.errors import SourceError
+from hakiri_dagster.errors import HakiriError, PlanError, SourceError
 from hakiri_dagster.manifest.spec import WHOLE_TABLE_MODES
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks, plan_full
-from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice
+from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_files import due_files
@@ -109,7 +109,19 @@ class Survey:
         return StoredPlan(self.plan, window.start(window.index(first.upper - 1)))
 
     def versions(self) -> list[FileVersion]:
-        return [FileVersion(**asdict(file)) for file in self.discovery.files]
+        """Of the files that can be read: what could not be is looked at again."""
+        readable = (file for file in self.discovery.files if file.path not in self.discovery.broken)
+        return [FileVersion(**asdict(file)) for file in readable]
+
+    def broken(self, slice_: Slice) -> HakiriError | None:
+        """Why the rows of a slice cannot be read, as far as looking at the source tells."""
+        match slice_.bounds:
+            case SourceFile(path, _):
+                return self.discovery.broken.get(path)
+            case WholeTable():
+                return next(iter(self.discovery.broken.values()), None)
+            case _:
+                return None
 
     def _due_after(self, states: Sequence[ChunkState]) -> Due:
         due = _due(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment)
@@ -188,8 +200,11 @@ def _chunks(
             if discovery.cursor_kind is None or discovery.extent is None:
                 return (), ()
             backfill = table.backfill
-            settings = WindowSettings.parse(discovery.cursor_kind, backfill.window, backfill.start_from)
-            return plan_chunks(discovery.cursor_kind, discovery.extent, settings, moment), ()
+            try:
+                settings = WindowSettings.parse(discovery.cursor_kind, backfill.window, backfill.start_from)
+                return plan_chunks(discovery.cursor_kind, discovery.extent, settings, moment), ()
+            except PlanError as error:
+                raise PlanError(error.what, where=table.label, hint=error.hint) from error
         case "files":
             return plan_file_chunks(discovery.source_files)
         case "full":

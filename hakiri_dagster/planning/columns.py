@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+
+def is_ours(name: str) -> bool:
+    """Columns that loads write themselves, or mark rows with on the way: what a source has of that name stays there."""
+    return name.startswith("_hakiri_") or name == "_source_file_hash"
+
+
+def left_out(names: Iterable[str]) -> tuple[str, ...]:
+    """As warnings."""
+    ours = sorted({name for name in names if is_ours(name)})
+    return tuple(f"`{name}` is not loaded: every load writes columns of that name of its own" for name in ours)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, R
 from hakiri_dagster.connectors.files.formats import Format
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_columns, unknown_declared
 from hakiri_dagster.connectors.files.types import is_number
-from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.columns import SourceSchema, left_out
 
 _MOST_WARNINGS = 10
 
@@ -25,11 +25,20 @@ class ColumnarFormat:
     declared: Mapping[str, str]
     label: str
 
+    def check(self, path: str) -> None:
+        self._footers([path])
+
     def schema(self, look: Look) -> FoundSchema:
         footers = self._footers(look.paths)
         columns = merged_columns(footers, self.declared, self.label)
         names = [column.name for column in columns]
-        warnings = (*_missing(footers, names), *alike_names(names), *unknown_declared(names, self.declared))
+        seen = {column.name for footer in footers for column in footer.columns}
+        warnings = (
+            *_missing(footers, names),
+            *alike_names(names),
+            *left_out(seen),
+            *unknown_declared(names, self.declared),
+        )
         return FoundSchema(SourceSchema(columns), warnings)
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:

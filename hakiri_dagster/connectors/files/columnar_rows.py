@@ -25,7 +25,13 @@ def columnar_rows(
     groups: dict[tuple[FileColumn, ...], list[str]] = defaultdict(list)
     for footer in footers:
         groups[footer.columns].append(footer.path)
-    return frames.stacked([_read(spark, paths, layout, columns, format_) for layout, paths in groups.items()])
+    return frames.stacked(
+        [
+            _read(spark, together, layout, columns, format_)
+            for layout, paths in groups.items()
+            for together in frames.readable_together(paths)
+        ]
+    )
 
 
 def _read(

@@ -28,6 +28,8 @@ class FileStates:
     states: tuple[FileState, ...]
     fresh: frozenset[str]
     """Paths whose contents were not known before."""
+    broken: dict[str, SourceError]
+    """By path; the state then only tells the file from what it was and will be."""
     warnings: tuple[str, ...]
 
 
@@ -41,12 +43,18 @@ def file_states(
 ) -> FileStates:
     """`text` is the character set of a text format, whose bytes are decoded once to see that they can be."""
 
+    broken: dict[str, SourceError] = {}
+
     def look(file: ListedFile) -> FileState | None:
         before = known.get(file.path)
         fingerprint = _fingerprint(file, cursor)
         if before is not None and before.fingerprint == fingerprint:
             return before
-        content_hash = _content_hash(file, text, label)
+        try:
+            content_hash = _content_hash(file, text, label)
+        except SourceError as error:
+            broken[file.path] = error
+            content_hash = _stand_in(file)
         return None if content_hash is None else FileState(file.path, fingerprint, content_hash)
 
     listed = tuple(files)
@@ -57,8 +65,14 @@ def file_states(
     return FileStates(
         states=present,
         fresh=frozenset(s.path for s in present if known.get(s.path) is not s),
+        broken=broken,
         warnings=tuple(f"{path} vanished while it was looked at" for path in gone),
     )
+
+
+def _stand_in(file: ListedFile) -> str:
+    text = f"{file.path}\0{file.size}\0{file.mtime_ns}"
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=_HASH_BYTES).hexdigest()
 
 
 def source_fingerprint(states: Iterable[FileState]) -> str:

@@ -20,7 +20,7 @@ from hakiri_dagster.connectors.files.read_errors import told_in_our_words
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_names, unknown_declared
 from hakiri_dagster.connectors.files.text_inference import infer_types
 from hakiri_dagster.errors import SourceError
-from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.columns import Column, SourceSchema, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,10 @@ class CsvFormat:
     options: FilesOptions
     declared: Mapping[str, str]
     label: str
+
+    def check(self, path: str) -> None:
+        read_headers([path], self.options, self.label)
+        refuse_unclosed_quote(path, self.options, self.label)
 
     def schema(self, look: Look) -> FoundSchema:
         headers = self._headers(look.news, len(look.known_names))
@@ -38,13 +42,17 @@ class CsvFormat:
                 where=self.label,
                 hint="write at least the line of column names",
             )
-        for header in headers:
-            refuse_unclosed_quote(header.path, self.options, self.label)
         untyped = [n for n in names if n not in self.declared and n not in look.known_names]
         types = self._types(look, headers, names, untyped)
         columns = tuple(look.text_column(name, self.declared, types) for name in names)
+        seen = [name for header in headers for name in header.names]
         warnings = [f"{header.path} is empty" for header in headers if not header.names]
-        warnings += [*_without_values(types), *alike_names(names), *unknown_declared(names, self.declared)]
+        warnings += [
+            *_without_values(types),
+            *alike_names(names),
+            *left_out(seen),
+            *unknown_declared(names, self.declared),
+        ]
         return FoundSchema(SourceSchema(columns), tuple(warnings))
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:

@@ -36,8 +36,9 @@ def csv_rows(
         groups[header.names, delimiter, by_line].append(header.path)
     return frames.stacked(
         [
-            _typed(_texts(spark, paths, len(names), delimiter, by_line, options), names, delimiter, columns, options)
+            _typed(_texts(spark, together, len(names), delimiter, by_line, options), names, delimiter, columns, options)
             for (names, delimiter, by_line), paths in groups.items()
+            for together in frames.readable_together(paths)
             if names
         ]
         or [_no_rows(spark, columns)]

@@ -63,6 +63,10 @@ class Rows:
 
 
 class FileFormat(Protocol):
+    def check(self, path: str) -> None:
+        """Raises a SourceError if this one file cannot be read, whatever the others are like."""
+        ...
+
     def schema(self, look: Look) -> FoundSchema: ...
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows: ...

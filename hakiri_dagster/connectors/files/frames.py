@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 
@@ -10,12 +11,21 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.planning.columns import Column as SchemaColumn
 
+_LIKE_A_GLOB = re.compile(r"[{}\[\]*?\\]")
+
 
 def reader(spark: SparkSession) -> DataFrameReader:
     """Paths are taken as they are written (`a[1].csv` is a name, not a glob), and damaged files are errors."""
     return spark.read.options(
         __globPaths__="false", ignoreCorruptFiles="false", ignoreMissingFiles="false", recursiveFileLookup="false"
     )
+
+
+def readable_together(paths: Sequence[str]) -> list[list[str]]:
+    """Spark, told to expand no globs, reads all paths once more for each path that looks like one: those go alone."""
+    plain = [path for path in paths if not _LIKE_A_GLOB.search(path)]
+    alone = [[path] for path in paths if _LIKE_A_GLOB.search(path)]
+    return [plain, *alone] if plain else alone
 
 
 def read_schema(columns: Sequence[tuple[str, str]]) -> str:

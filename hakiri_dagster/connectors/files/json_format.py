@@ -21,7 +21,7 @@ from hakiri_dagster.connectors.files.schemas import alike_names, unknown_declare
 from hakiri_dagster.connectors.files.text_inference import infer_types
 from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, decimal_parts, quoted
 from hakiri_dagster.errors import SourceError
-from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,13 @@ class JsonLinesFormat:
     declared: Mapping[str, str]
     label: str
 
+    def check(self, path: str) -> None:
+        self._refuse_array(path)
+
     def schema(self, look: Look) -> FoundSchema:
         """Lines that are no objects are passed over here; reading sets them aside."""
-        for path in look.news:
-            self._refuse_array(path)
         fields = self._fields(look)
-        names = [*look.known_names, *(name for name in fields if name not in look.known_names)]
+        names = [*look.known_names, *(name for name in fields if name not in look.known_names and not is_ours(name))]
         if not names:
             raise SourceError(
                 f"{look.paths[0]} holds no JSON object",
@@ -43,7 +44,7 @@ class JsonLinesFormat:
                 hint="JSON lines: one object a line, `{...}`",
             )
         columns = tuple(look.text_column(name, self.declared, fields) for name in names)
-        warnings = (*alike_names(names), *unknown_declared(names, self.declared))
+        warnings = (*alike_names(names), *left_out(fields), *unknown_declared(names, self.declared))
         return FoundSchema(SourceSchema(columns), warnings)
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
@@ -65,7 +66,9 @@ class JsonLinesFormat:
         with told_in_our_words(self.label):
             schema = reader.json(list(look.news)).schema
             fields = {field.name: _type(field.dataType) for field in schema.fields}
-            untyped = {n: t for n, t in fields.items() if n not in (*self.declared, *look.known_names)}
+            untyped = {
+                n: t for n, t in fields.items() if not is_ours(n) and n not in (*self.declared, *look.known_names)
+            }
             return {**fields, **self._refined(look, untyped)}
 
     def _refined(self, look: Look, fields: Mapping[str, str]) -> Mapping[str, str | None]:

@@ -46,7 +46,8 @@ def json_rows(
 
 
 def _lines(spark: SparkSession, paths: Sequence[str], options: FilesOptions) -> DataFrame:
-    raw = frames.reader(spark).text(list(paths)).select("value", file_marker().alias(FILE_COLUMN))
+    texts = [frames.reader(spark).text(together) for together in frames.readable_together(paths)]
+    raw = frames.stacked([text.select("value", file_marker().alias(FILE_COLUMN)) for text in texts])
     charset = options.charset
     text = F.col("value")
     if not charset.is_utf8:

@@ -9,7 +9,7 @@ from hakiri_dagster.connectors.files.footers import Footer
 from hakiri_dagster.connectors.files.headers import Header
 from hakiri_dagster.connectors.files.types import can_become, declared_column, is_text, widened
 from hakiri_dagster.errors import SourceError
-from hakiri_dagster.planning.columns import Column
+from hakiri_dagster.planning.columns import Column, is_ours
 
 
 def merged_names(headers: Sequence[Header], known: Sequence[str], label: str) -> tuple[str, ...]:
@@ -18,7 +18,7 @@ def merged_names(headers: Sequence[Header], known: Sequence[str], label: str) ->
     for header in headers:
         if header.names and names and not set(header.names) & set(names):
             raise _strangers(header.path, header.names, names, label)
-        names += [name for name in header.names if name not in names]
+        names += [name for name in header.names if name not in names and not is_ours(name)]
     return tuple(names)
 
 
@@ -29,6 +29,8 @@ def merged_columns(footers: Sequence[Footer], declared: Mapping[str, str], label
         if found and names and not set(names) & set(found):
             raise _strangers(footer.path, names, list(found), label)
         for column in footer.columns:
+            if is_ours(column.name):
+                continue
             first = found.get(column.name)
             if first is None or first[0].conversion == "absent":
                 found[column.name] = (column, footer.path)

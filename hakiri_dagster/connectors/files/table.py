@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import PurePath
@@ -33,6 +35,8 @@ from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
 
+_THREADS = min(8, 2 * (os.cpu_count() or 1))
+
 
 @dataclass(frozen=True)
 class FilesTable:
@@ -59,7 +63,10 @@ class FilesTable:
         if not found.states:
             raise SourceError("every file vanished while it was looked at", where=self.label, hint="run again")
         format_ = self._format(listing.format)
-        paths = [state.path for state in found.states]
+        broken = found.broken | self._broken(found.fresh - found.broken.keys(), format_)
+        if broken and (cursor is not None or len(broken) == len(found.states)):
+            raise broken[min(broken)]  # which windows its rows belong to is not known, or nothing else is there
+        paths = [state.path for state in found.states if state.path not in broken]
         schema = format_.schema(Look(paths, found.fresh, known.schema, spark))
         states = found.states
         position = None
@@ -74,6 +81,7 @@ class FilesTable:
             fingerprint=source_fingerprint(states),
             rows_estimate=_rows(states),
             warnings=(*listing.warnings, *found.warnings, *schema.warnings),
+            broken=broken,
         )
 
     def read(
@@ -105,6 +113,19 @@ class FilesTable:
             has_malformed=rows.has_malformed,
             explain=partial(explain_read_error, label=self.label),
         )
+
+    def _broken(self, paths: Iterable[str], format_: FileFormat) -> dict[str, SourceError]:
+        def check(path: str) -> SourceError | None:
+            try:
+                format_.check(path)
+            except SourceError as error:
+                return error
+            return None
+
+        checked = sorted(paths)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = zip(checked, pool.map(check, checked), strict=True)
+            return {path: error for path, error in found if error is not None}
 
     def _format(self, format_: Format) -> FileFormat:
         return file_format(format_, self.options, self.columns, self.label)

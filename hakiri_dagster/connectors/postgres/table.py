@@ -22,7 +22,7 @@ from hakiri_dagster.connectors.postgres.failures import source_errors
 from hakiri_dagster.connectors.postgres.worker import PartReader
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Slice
-from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,12 @@ class PostgresTable:
         with source_transaction(self.config, self.label) as connection:
             relation = self._describe(connection)
             schema = SourceSchema(self._columns(relation), tuple(relation.primary_key))
+            warnings = left_out(column.name for column in relation.columns)
             if cursor is None:
-                return Discovery(schema, rows_estimate=relation.rows_estimate)
+                return Discovery(schema, rows_estimate=relation.rows_estimate, warnings=warnings)
             by = cursor_of(relation, cursor, self.config.text_columns, self.label)
             found = extent(connection, self._identifier, by, relation, self.label)
-            return Discovery(schema, by.kind, found, rows_estimate=relation.rows_estimate)
+            return Discovery(schema, by.kind, found, rows_estimate=relation.rows_estimate, warnings=warnings)
 
     def read(
         self,
@@ -98,7 +99,9 @@ class PostgresTable:
 
     def _columns(self, relation: Relation) -> tuple[Column, ...]:
         as_text = self.config.text_columns
-        return tuple(column.as_column(as_text=column.name in as_text) for column in relation.columns)
+        return tuple(
+            column.as_column(as_text=column.name in as_text) for column in relation.columns if not is_ours(column.name)
+        )
 
     def _refuse_changed(self, planned: SourceSchema, relation: Relation) -> None:
         now = {column.name: column for column in self._columns(relation)}

@@ -70,9 +70,10 @@ class ShopProject:
 
     def column(self, table: str, name: str) -> list[Any]:
         schema, _, relation = table.rpartition(".")
-        query = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(
-            sql.Identifier(name), sql.Identifier(schema or "raw", relation)
-        )
+        return self.column_of(schema or "raw", relation, name)
+
+    def column_of(self, schema: str, table: str, name: str) -> list[Any]:
+        query = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(sql.Identifier(name), sql.Identifier(schema, table))
         with psycopg.connect(self.url) as connection:
             return [row[0] for row in connection.execute(query)]
 

@@ -127,14 +127,25 @@ def test_column_names_keep_their_case_dots_and_quotes(source):
     assert tuple(source.rows()[0]) == (1, 2, 3, 4)
 
 
-def test_half_a_file_and_an_empty_one_are_named(source):
+def test_half_a_file_and_an_empty_one_are_named_and_the_others_still_told(source):
     whole = put(source, "a.parquet", {"id": [1]}).read_bytes()
-    source.write("b.parquet", whole[: len(whole) // 2])
-    with pytest.raises(SourceError, match=r"b\.parquet is no complete parquet file"):
-        source.discover()
-    source.write("b.parquet", b"")
+    for contents, fault in ((whole[: len(whole) // 2], "is no complete parquet file"), (b"", "is empty")):
+        broken = source.write("b.parquet", contents)
+        found = source.discover()
+        assert [state.path for state in found.files] == [str(source.folder / "a.parquet"), str(broken)]
+        assert list(found.broken) == [str(broken)]
+        assert f"b.parquet {fault}" in str(found.broken[str(broken)])
+        assert [column.name for column in found.schema.columns] == ["id"]
+
+
+def test_a_broken_file_is_an_error_where_its_windows_are_not_known_or_nothing_else_is_there(source):
+    broken = source.write("b.parquet", b"")
     with pytest.raises(SourceError, match=r"b\.parquet is empty"):
         source.discover()
+    put(source, "a.parquet", {"id": [1]})
+    assert list(source.discover().broken) == [str(broken)]
+    with pytest.raises(SourceError, match=r"b\.parquet is empty"):
+        source.discover(cursor="id")
 
 
 def test_a_type_that_spark_does_not_read_is_named(source):
