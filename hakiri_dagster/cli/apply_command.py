@@ -73,7 +73,7 @@ def work_through(
 def _note_plan(plan: TablePlan, counts: TableTally) -> None:
     counts.warnings += plan.warnings
     if plan.error or plan.refusals:
-        counts.error = plan.error or "; ".join(plan.refusals)
+        counts.error = plan.error or f"{plan.pipeline_id}/{plan.table}: {'; '.join(plan.refusals)}"
         counts.pending = len(plan.loads)
 
 

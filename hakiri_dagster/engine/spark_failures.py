@@ -26,6 +26,7 @@ _LOST = re.compile(
 _NO_NEWS = re.compile(r"^(\s*at |\s*\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:)")
 _CALL = re.compile(r"An error occurred while calling \S+\n: ")
 _LONGEST = 800
+_MAKE_ROOM = "free disk space where `.hakiri` lies, then apply again; what was not published yet is not visible"
 
 
 Explain = Callable[[Exception], HakiriError | None]
@@ -51,6 +52,8 @@ def as_hakiri_error(error: Exception, where: str | None = None) -> HakiriError:
     if (raised := _raised_in_worker(text, where)) is not None:
         return raised
     short = useful_text(text)
+    if "No space left on device" in text:
+        return EngineError(f"no room left on the disk: {short}", where=where, hint=_MAKE_ROOM)
     if _is_lost(error, text):
         return EngineLost(
             f"Spark went away: {short}", where=where, hint="It is tried again; see also `.hakiri/spark/spark.log`."

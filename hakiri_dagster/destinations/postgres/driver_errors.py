@@ -35,6 +35,7 @@ _NOT_TRANSIENT_TEXTS = (
 _HINTS: dict[str, str] = {
     "28P01": "check the user and password in the destination's url",
     "28000": "check the user in the destination's url and the server's pg_hba.conf",
+    "55P03": "another session holds the table locked: end it, or apply again later",
     "3D000": "create the database, or correct its name in the destination's url",
     "25006": "the database, the session or the server (a replica?) is read-only: point the url at the primary",
     "53100": "the destination's disk is full: free space there, then apply again; nothing was changed",

@@ -45,6 +45,12 @@ WHERE pipeline_id = %s AND table_name = %s AND superseded_by IS NULL
 ORDER BY chunk_key, load_id DESC
 """
 
+_ROWS_OF = """
+SELECT 1 FROM hakiri.ledger
+WHERE pipeline_id = %s AND table_name = %s AND target = %s AND superseded_by IS NULL AND rows > 0
+LIMIT 1
+"""
+
 _ENTRY = """
 SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at
 FROM hakiri.ledger WHERE load_id = %s
@@ -93,6 +99,15 @@ def entries(connection: Connection, table: Table) -> Sequence[LedgerEntry]:
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return ()
     return tuple(_entry(row) for row in rows)
+
+
+def has_rows_of(connection: Connection, table: Table) -> bool:
+    """Whether earlier loads of the table left rows in its target. Asked within a transaction that goes on."""
+    if connection.execute("SELECT to_regclass('hakiri.ledger')").fetchone() == (None,):
+        return False
+    target = target_name(table.target_schema, table.target_name)
+    found = connection.execute(_ROWS_OF, (table.pipeline_id, table.name, target)).fetchone()
+    return found is not None
 
 
 def entry(connection: Connection, load_id: int) -> LedgerEntry | None:
