@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
+from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.schedules import cron_of
 from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
@@ -29,13 +30,21 @@ def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.Partitions
         context: dg.ScheduleEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         nothing_due = True
+        failures: list[HakiriError] = []
         for table in pipeline.tables:
-            survey = project.survey(table)
+            try:
+                survey = project.survey(table)
+            except HakiriError as error:  # the other tables need not wait for it
+                context.log.error(str(error))
+                failures.append(error)
+                continue
             reconcile(context.instance, table, partitions[table.label], survey)
             at_most = table.backfill.max_chunks_per_tick
             for chunks in chunk_ranges(table, partitions[table.label], survey.due_keys, context.instance, at_most):
                 nothing_due = False
                 yield chunks.run_request()
+        if nothing_due and failures:
+            raise failures[0]
         if nothing_due:
             yield dg.SkipReason("nothing is due")
 
