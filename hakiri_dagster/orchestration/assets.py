@@ -81,7 +81,9 @@ class _RunEvents:
     ) -> None:
         self._context = context
         self._table = table
-        self._partitions = frozenset(ordered_keys(context.instance, partitions))
+        ordered = ordered_keys(context.instance, partitions)
+        self._partitions = frozenset(ordered)
+        self._open_window = ordered[-1] if ordered else None
         self._loads = loads
         self._keys = list(context.partition_keys)
         self._failed: list[FailedChunk] = []
@@ -93,6 +95,7 @@ class _RunEvents:
             keys=tuple(self._keys),
             due_only=DUE_ONLY_TAG in run.tags,
             partitions=self._partitions,
+            open_window=self._open_window in self._keys,
             published_by=tuple(earlier),
         )
 

@@ -35,14 +35,16 @@ Shape = Literal["cursor", "files", "full"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which chunks a run is for. `partitions`: all keys that runs can be asked for; other chunks come along with any.
+    """Which chunks a run is for. `partitions`: all keys that runs can be asked for; other chunks come along if due.
 
+    `open_window`: it is among the keys, and what has no key of its own is loaded again with it.
     `published_by`: runs that this one retries; what they published is left alone.
     """
 
     keys: tuple[str, ...]
     due_only: bool
     partitions: frozenset[str] | None = None
+    open_window: bool = False
     published_by: tuple[str, ...] = ()
 
     def means(self, key: str) -> bool:
@@ -50,7 +52,7 @@ class Wanted:
 
     def means_again(self, key: str) -> bool:
         """Even if it is not due."""
-        return key in self.keys or (key in (NULL_KEY, OUTSIDE_KEY) and self.means(key))
+        return key in self.keys or (self.open_window and key in (NULL_KEY, OUTSIDE_KEY) and self.means(key))
 
 
 @dataclass(frozen=True, slots=True)

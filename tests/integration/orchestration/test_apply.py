@@ -150,6 +150,7 @@ class TestWindows:
         shop.again("orders", "2024-02")
         assert shop.column("orders", "order_id") == [1, 2, 3, 4]
         assert [key for key, _ in ledger(shop)].count("2024-02") == 2
+        assert [key for key, _ in ledger(shop)].count("null") == 1
 
 
 class TestWholeTables:
