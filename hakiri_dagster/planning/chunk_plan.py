@@ -37,7 +37,7 @@ from hakiri_dagster.planning.windows import (
 )
 
 MOST_CHUNKS: Final = 100_000
-FIRST_WINDOW: Final = to_position(datetime(1900, 1, 1, tzinfo=UTC))
+FIRST_WINDOW: Final = to_position(datetime(1970, 1, 1, tzinfo=UTC))
 """Rows dated earlier belong to the first window: they are slips (0001-01-01), or too few to be worth windows."""
 
 _LARGER: Final[tuple[tuple[str, Window], ...]] = (
