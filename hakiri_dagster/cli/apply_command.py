@@ -54,6 +54,7 @@ def work_through(
     opened_applier: Callable[[], AbstractContextManager[Applier]],
     parallelism: int = 1,
 ) -> Planned:
+    runtime.sweep()
     planned = runtime.plan(tables)
     for table in tables:
         _note_plan(planned.of(table), tally.of(table))

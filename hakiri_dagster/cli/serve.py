@@ -33,6 +33,7 @@ def serve(root: Path, port: int) -> int:
         if spark is not None:
             os.environ.update(spark.client_environment)
         runtime = stack.enter_context(Runtime(project, Settings.from_env()))
+        runtime.sweep()
         print("planning …", file=sys.stderr)
         for _, survey in runtime.plan(project.tables).surveys:  # sources that are down come later
             remember(runtime.audit, survey, survey.due)  # partitions begin where the stored plan does

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +10,8 @@ from pathlib import Path
 
 from hakiri_dagster.connectors.contract import Reading
 from hakiri_dagster.destinations.contract import BadRow, Load, Target
-from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
-from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.positional import map_in_arrow
@@ -26,8 +23,6 @@ from hakiri_dagster.pipeline.way import Way
 
 SLICES_A_PASS = 128
 """Bounds open files and encoders a worker, and the disk that candidates take."""
-
-_OWNER = "owner"
 
 
 def passes(slices: Sequence[ClaimedSlice]) -> Iterator[Sequence[ClaimedSlice]]:
@@ -70,7 +65,7 @@ class Staged:
 
 @contextmanager
 def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[Staged]:
-    directory = _new_directory(way)
+    directory = new_attempt_folder(way.candidates, way.table, way.holder)
     with translate_spark_errors():
         spark = way.spark()
         reading = survey.read(spark, [claim.slice for claim in group])
@@ -123,28 +118,3 @@ def _slice(way: Way, target: Target, staging: Staging, index: int, claim: Claime
         columns=staging.columns,
     )
     return StagedSlice(claim, load, staging.candidate(index), staging, index)
-
-
-def _new_directory(way: Way) -> Path:
-    """Under the table's own folder; what dead attempts left there goes first."""
-    folder = candidates_folder(way.candidates, way.table)
-    folder.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
-    directory = folder / f"attempt-{uuid.uuid4().hex[:16]}"
-    directory.mkdir()
-    (directory / _OWNER).write_text(way.holder)
-    return directory
-
-
-def candidates_folder(candidates: Path, table: Table) -> Path:
-    return candidates / table.pipeline_id / table.name.encode().hex()[:120]
-
-
-def _sweep(folder: Path) -> None:
-    for directory in folder.iterdir():
-        try:
-            owner = ProcessIdentity.parse((directory / _OWNER).read_text())
-        except (FileNotFoundError, NotADirectoryError):
-            continue  # being made, or being removed, right now
-        if owner.is_alive_here() is False:
-            shutil.rmtree(directory, ignore_errors=True)

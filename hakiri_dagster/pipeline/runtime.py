@@ -21,6 +21,7 @@ from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.engine.spark import open_session
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
+from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, table_plan
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
@@ -102,6 +103,10 @@ class Runtime:
             entries.append(table_plan(survey))
             surveys.append((table, survey))
         return Planned(ProjectPlan(tuple(entries)), tuple(surveys))
+
+    def sweep(self) -> None:
+        """Candidates of dead attempts take disk for nothing."""
+        sweep_dead_attempts(self._candidates)
 
     def way(self, table: Table, spark: SparkProvider, *, run_id: str, log: Callable[[str], None]) -> Way:
         return Way(

@@ -108,7 +108,7 @@ def test_clicking_materialize_loads_all_partitions_again_and_shows_when_they_are
     dialog.get_by_role("button", name="Launch backfill").click()
     dialog.wait_for(state="hidden")
     visit(page, "/runs?view=backfills", "6 partitions")
-    page.get_by_text("Completed").first.wait_for(timeout=DAEMON_PATIENCE_MS)
+    page.get_by_text("Success", exact=True).first.wait_for(timeout=DAEMON_PATIENCE_MS)
     keep_screenshot(page, "backfill")
     visit(page, "/assets/shop/orders?view=partitions", "Materialized (6)")
     loads = "SELECT chunk_key, count(*) FROM hakiri.ledger WHERE table_name = 'orders' GROUP BY 1 ORDER BY 1"

@@ -1,0 +1,53 @@
+"""Where an attempt's candidates lie on disk, and an end to those of dead attempts."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.manifest.tables import Table
+
+_OWNER = "owner"
+_ATTEMPTS = "attempt-*"
+_OWNERLESS_SECONDS = 3600
+"""A folder without an owner is being made or removed right now; or its maker died in that instant."""
+
+
+def new_attempt_folder(candidates: Path, table: Table, holder: str) -> Path:
+    """Under the table's own folder; what dead attempts left there goes first."""
+    folder = candidates / table.pipeline_id / table.name.encode().hex()[:120]
+    folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    directory = folder / f"attempt-{uuid.uuid4().hex[:16]}"
+    directory.mkdir()
+    (directory / _OWNER).write_text(holder)
+    return directory
+
+
+def sweep_dead_attempts(candidates: Path) -> None:
+    """Of every table, also those that have nothing to load now: their dead may have published all there was."""
+    for folder in candidates.glob("*/*"):
+        _sweep(folder)
+
+
+def _sweep(folder: Path) -> None:
+    for directory in folder.glob(_ATTEMPTS):
+        if _is_dead(directory):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_dead(directory: Path) -> bool:
+    try:
+        return ProcessIdentity.parse((directory / _OWNER).read_text()).is_alive_here() is False
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return _age_seconds(directory) > _OWNERLESS_SECONDS
+
+
+def _age_seconds(directory: Path) -> float:
+    try:
+        return time.time() - directory.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

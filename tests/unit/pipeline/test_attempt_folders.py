@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder, sweep_dead_attempts
+
+LIVING = ProcessIdentity.current()
+DEAD = ProcessIdentity(LIVING.host, LIVING.boot_id, LIVING.pid, "0")
+ELSEWHERE = ProcessIdentity("elsewhere", LIVING.boot_id, LIVING.pid, LIVING.started)
+
+
+def folder(candidates: Path, holder: ProcessIdentity, table: str = "orders") -> Path:
+    return new_attempt_folder(candidates, cast(Table, SimpleNamespace(pipeline_id="shop", name=table)), str(holder))
+
+
+@pytest.mark.parametrize(("holder", "stays"), [(DEAD, False), (LIVING, True), (ELSEWHERE, True)])
+def test_only_attempts_that_are_known_to_be_dead_are_swept(
+    tmp_path: Path, holder: ProcessIdentity, stays: bool
+) -> None:
+    attempt = folder(tmp_path, holder)
+    (attempt / "00000-1.block").write_bytes(b"rows")
+    sweep_dead_attempts(tmp_path)
+    assert attempt.exists() is stays
+
+
+def test_a_new_attempt_sweeps_its_own_table_and_no_other(tmp_path: Path) -> None:
+    same, other = folder(tmp_path, DEAD), folder(tmp_path, DEAD, table="items")
+    folder(tmp_path, LIVING)
+    assert (same.exists(), other.exists()) == (False, True)
+
+
+def test_a_folder_without_an_owner_is_left_to_its_maker_for_a_while(tmp_path: Path) -> None:
+    young, old = folder(tmp_path, LIVING), folder(tmp_path, LIVING)
+    for attempt in (young, old):
+        (attempt / "owner").unlink()
+    os.utime(old, (0, 0))
+    sweep_dead_attempts(tmp_path)
+    assert (young.exists(), old.exists()) == (True, False)
