@@ -100,7 +100,7 @@ class Soak:
             if kept:
                 self._check_backends()
         self._check_leftovers()
-        left = f"exit {killed.code}" if killed is not None else f"{len(held)} held"
+        left = _outcome(killed) if killed is not None else f"{len(held)} held"
         return f"{told}; {left}; {again.seconds:.1f} s to converge; {', '.join(changes)}{'; server kept' * kept}"
 
     def _killed_apply(self) -> tuple[str, Done | None]:
@@ -214,6 +214,12 @@ class Soak:
     def _check_leftovers(self) -> None:
         self.project.assert_no_process_is_left()
         assert self._attempt_folders() == []
+
+
+def _outcome(done: Done) -> str:
+    errors = [table["error"] for table in done.tables().values() if table["error"]] if done.out else [done.err]
+    first = f" ({errors[0].strip().splitlines()[0][:120]})" if done.code else ""
+    return f"exit {done.code} after {done.seconds:.1f} s{first}"
 
 
 def _relations(connection: psycopg.Connection[Any]) -> Relations:
