@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from hakiri_dagster.engine.spark_failures import as_hakiri_error, translate_spark_errors, useful_text
-from hakiri_dagster.errors import EngineError, EngineLost, LeaseLost, SourceUnavailable
+from hakiri_dagster.errors import EngineError, EngineLost, LeaseLost, SourceError, SourceUnavailable
 
 JAVA = """An error occurred while calling o1.count.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
@@ -74,3 +75,21 @@ def test_all_else_is_permanent() -> None:
 def test_our_own_errors_pass_unchanged() -> None:
     with pytest.raises(LeaseLost, match="taken over"), translate_spark_errors("shop/orders"):
         raise LeaseLost("taken over")
+
+
+def test_a_full_disk_is_told_with_the_cure_and_not_tried_again() -> None:
+    full = "OSError: [Errno 28] No space left on device"
+    error = as_hakiri_error(PySparkException(f"Traceback (most recent call last):\n{full}"))
+    assert (error.kind, error.what) == ("permanent", f"no room left on the disk: {full}")
+    assert error.hint is not None
+    assert error.hint.startswith("free disk space")
+
+
+def test_a_source_explains_what_reading_it_raised_but_not_a_lost_engine() -> None:
+    def explain(_error: Exception) -> SourceError:
+        return SourceError("the file is damaged")
+
+    with pytest.raises(SourceError, match="the file is damaged"), translate_spark_errors(explain=explain):
+        raise PySparkException("[FAILED_READ_FILE.NO_HINT] a.parquet")
+    with pytest.raises(EngineLost), translate_spark_errors(explain=explain):
+        raise ConnectionResetError
