@@ -22,6 +22,7 @@ from hakiri_dagster.settings import Settings
 __all__ = [
     "interrupt_attempt",
     "is_remote",
+    "living_session",
     "open_session",
     "prepare_process",
     "prepare_session",
@@ -70,6 +71,13 @@ def prepare_session(session: SparkSession) -> SparkSession:
         # The session is shared: whoever stops it must leave it to the others.
         session.release_session_on_close = False  # type: ignore[attr-defined]  # Connect's sessions have it
     return session
+
+
+def living_session(session: SparkSession, settings: Settings, state_dir: Path) -> SparkSession:
+    """dagster-pyspark's resource hands out its first session for ever, also when the JVM behind it has died."""
+    if connect_is_in_use() or SparkSession._instantiatedSession is session:
+        return prepare_session(session)
+    return open_session(settings, state_dir)
 
 
 def local_environment() -> dict[str, str]:

@@ -10,7 +10,7 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.connectors.contract import SparkProvider
-from hakiri_dagster.engine.spark import prepare_process, prepare_session, spark_config
+from hakiri_dagster.engine.spark import living_session, prepare_process, spark_config
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.runtime import Runtime
@@ -33,10 +33,9 @@ class OpenProject:
 
     def _provider(self, spark: LazyPySparkResource) -> SparkProvider:
         def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer
-            prepare_process(self._runtime.settings, self._runtime.project.state_dir)
-            opened = spark.spark_session
-            prepare_session(opened)
-            return opened
+            settings, state_dir = self._runtime.settings, self._runtime.project.state_dir
+            prepare_process(settings, state_dir)
+            return living_session(spark.spark_session, settings, state_dir)
 
         return session
 
