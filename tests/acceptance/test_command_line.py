@@ -16,7 +16,7 @@ import pytest
 from psycopg import sql
 
 from hakiri_dagster.engine.embedded_postgres import Server
-from tests.acceptance.command_line import HAKIRI, Done, ProjectFolder, eventually
+from tests.acceptance.command_line import HAKIRI, Done, ProjectFolder, eventually, kill
 from tests.acceptance.conftest import NewProject
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -313,6 +313,21 @@ class TestRivalsAndInterruptions:
         again = project.hakiri("apply", "--json")
         assert again.code == 0, again
         assert not any(project.state.glob(ATTEMPTS))
+        assert loaded_exactly_once(project)
+
+
+class TestLostEngines:
+    @pytest.mark.parametrize("engine", ["java", "postgres"])
+    def test_an_apply_that_loses_an_engine_starts_it_again_and_ends_well(
+        self, new_project: NewProject, engine: str
+    ) -> None:
+        project = events_project(new_project(f"lost-{engine}"))
+        apply = project.start("apply", "--json")
+        assert eventually(lambda: any(project.state.glob(ATTEMPTS)))
+        victims = [process for process in project.processes() if process.name() == engine]
+        kill(min(victims, key=lambda process: process.create_time()))
+        done = project.finish(apply)
+        assert done.code == 0, done
         assert loaded_exactly_once(project)
 
 
