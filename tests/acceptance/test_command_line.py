@@ -317,12 +317,12 @@ class TestRivalsAndInterruptions:
 
 
 class TestLostEngines:
-    def test_an_apply_that_loses_its_jvm_starts_another_and_ends_well(self, new_project: NewProject) -> None:
-        project = events_project(new_project("lost-jvm"))
+    def test_an_apply_whose_jvm_dies_starts_another_and_ends_well(self, new_project: NewProject) -> None:
+        project = events_project(new_project("lost-java"))
         apply = project.start("apply", "--json")
         assert eventually(lambda: any(project.state.glob(ATTEMPTS)))
-        (java,) = [process for process in project.processes() if process.name() == "java"]
-        kill(java)
+        victims = [process for process in project.processes() if process.name() == "java"]
+        kill(min(victims, key=lambda process: process.create_time()))
         done = project.finish(apply)
         assert done.code == 0, done
         assert loaded_exactly_once(project)
