@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.source_files import FileVersion
 
 SparkProvider = Callable[[], SparkSession]
 """Starts Spark when it is first called, so that whoever needs no rows pays for no engine."""
@@ -69,18 +70,9 @@ class Reading:
     """An error of Spark's while it runs the frame, in the source's words; None if it is not about the source."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """A source file as last seen. `fingerprint` changes when size or mtime do; only then are contents hashed."""
-
-    path: str
-    fingerprint: str
-    content_hash: str
-    lower: int | None = None
-    upper: int | None = None
-    nulls: int = 0
-    rows: int | None = None
-    """`lower` to `rows` are filled for tables with a cursor only."""
+FileState = FileVersion
+"""A source file as last seen. `fingerprint` changes when size or mtime do; only then are contents hashed. `lower` to
+`rows` are filled for tables with a cursor only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, assert_never
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
-from hakiri_dagster.connectors.contract import Discovery, FileState, Known, Reading, SourceTable, SparkProvider
+from hakiri_dagster.connectors.contract import Discovery, Known, Reading, SourceTable, SparkProvider
 from hakiri_dagster.destinations.contract import Destination, LedgerEntry, SchemaChange, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, PlanError, SourceError
@@ -112,8 +112,7 @@ class Survey:
 
     def versions(self) -> list[FileVersion]:
         """Of the files that can be read: what could not be is looked at again."""
-        readable = (file for file in self.discovery.files if file.path not in self.discovery.broken)
-        return [FileVersion(**asdict(file)) for file in readable]
+        return [file for file in self.discovery.files if file.path not in self.discovery.broken]
 
     def broken(self, slice_: Slice) -> HakiriError | None:
         """Why the rows of a slice cannot be read, as far as looking at the source tells."""
@@ -190,7 +189,7 @@ def _known(audit: AuditDb, table: Table) -> Known:
     files = audit.files.known(table.pipeline_id, table.name)
     return Known(
         schema=audit.tables.schema(table.pipeline_id, table.name),
-        files={path: FileState(**asdict(version)) for path, version in files.items()},
+        files=files,
     )
 
 
@@ -234,8 +233,7 @@ def _due(
         case "cursor":
             if discovery.cursor_kind is None or discovery.extent is None:
                 return Due()
-            versions = [FileVersion(**asdict(file)) for file in discovery.files]
-            touched = touched_by(taken_in, versions) if versions else None
+            touched = touched_by(taken_in, discovery.files) if discovery.files else None
             return due_slices(chunks, states, discovery.extent, kind=discovery.cursor_kind, now=moment, touched=touched)
         case "files":
             return due_files(chunks, states, discovery.source_files)
