@@ -70,6 +70,17 @@ def file_column(name: str, arrow: pa.DataType, *, utc: bool = False) -> FileColu
     return FileColumn(name, spark_type, spark_type)
 
 
+def alike_in_spark(arrow: pa.DataType) -> bool:
+    """A cast within Arrow gives each value as Spark reads it."""
+    types = pa.types
+    if types.is_dictionary(arrow):
+        return alike_in_spark(arrow.value_type)
+    if types.is_timestamp(arrow):
+        return bool(arrow.unit == "us")
+    plain = arrow in _PLAIN and arrow not in (pa.uint64(), pa.date64())
+    return plain or bool(types.is_decimal128(arrow))
+
+
 def converted(column: FileColumn) -> Column:
     value = F.col(quoted(column.name))
     match column.conversion:

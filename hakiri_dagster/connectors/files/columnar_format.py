@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from hakiri_dagster.connectors.contract import DirectRows
 from hakiri_dagster.connectors.files.columnar_rows import casts_may_fail, columnar_rows
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.footers import Footer, read_footers
-from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics
+from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics, WantedRows
 from hakiri_dagster.connectors.files.formats import Format
+from hakiri_dagster.connectors.files.parquet_parts import parquet_parts
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_columns, unknown_declared
 from hakiri_dagster.connectors.files.types import is_number
 from hakiri_dagster.planning.columns import SourceSchema, left_out
@@ -44,7 +46,11 @@ class ColumnarFormat:
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
         footers = self._footers(paths)
         frame = columnar_rows(spark, footers, schema.columns, self.format)
-        return Rows(frame, has_malformed=casts_may_fail(footers, schema.columns))
+
+        def direct(wanted: WantedRows) -> DirectRows | None:
+            return parquet_parts(footers, schema.columns, wanted, self.label)
+
+        return Rows(frame, has_malformed=casts_may_fail(footers, schema.columns), direct=direct)
 
     def statistics(self, paths: Sequence[str], cursor: Cursor, /) -> Statistics:
         return {

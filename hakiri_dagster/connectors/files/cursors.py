@@ -145,20 +145,23 @@ def hull(intervals: Sequence[Interval]) -> Interval:
 
 def overlaps(state: FileState, bounds: Bounds) -> bool:
     """Whether rows of the slice can be in the file. A file that was not looked into may hold any."""
+    if isinstance(bounds, SourceFile):
+        return state.path == bounds.path
+    return state.rows is None or may_hold(CursorStatistics(state.lower, state.upper, state.nulls), bounds)
+
+
+def may_hold(told: CursorStatistics, bounds: Bounds) -> bool:
+    """Whether rows of the slice can be among those that the statistics speak of."""
     match bounds:
-        case WholeTable():
+        case WholeTable() | SourceFile():
             return True
-        case SourceFile(path, _):
-            return state.path == path
         case NullCursor():
-            return state.rows is None or state.nulls > 0
+            return told.nulls > 0
         case CursorRange(interval):
-            if state.rows is None:
-                return True
-            if state.lower is None or state.upper is None:
+            if told.lower is None or told.upper is None:
                 return False
-            above = interval.lower is None or state.upper >= interval.lower
-            return above and (interval.upper is None or state.lower < interval.upper)
+            above = interval.lower is None or told.upper >= interval.lower
+            return above and (interval.upper is None or told.lower < interval.upper)
 
 
 def with_statistics(state: FileState, statistics: CursorStatistics, rows: int) -> FileState:

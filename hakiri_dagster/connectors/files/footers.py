@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -41,6 +41,8 @@ class Footer:
     columns: tuple[FileColumn, ...]
     rows: int
     cursor: CursorStatistics | None
+    metadata: pq.FileMetaData | None = field(default=None, compare=False, repr=False)
+    """Parquet's."""
 
 
 def read_footers(paths: Iterable[str], format_: Format, cursor: str | None, label: str) -> tuple[Footer, ...]:
@@ -74,7 +76,7 @@ def _parquet(path: str, cursor: str | None, label: str) -> Footer:
     }
     columns = tuple(_parquet_column(field, int96, path, label) for field in schema)
     statistics = _statistics(metadata, columns, cursor) if cursor is not None else None
-    return Footer(path, _unique(columns, path, label), metadata.num_rows, statistics)
+    return Footer(path, _unique(columns, path, label), metadata.num_rows, statistics, metadata)
 
 
 def _parquet_column(field: pa.Field, int96: set[str], path: str, label: str) -> FileColumn:
@@ -127,21 +129,27 @@ def _unique(columns: tuple[FileColumn, ...], path: str, label: str) -> tuple[Fil
 
 
 def _statistics(metadata: pq.FileMetaData, columns: tuple[FileColumn, ...], cursor: str) -> CursorStatistics | None:
-    column = next((c for c in columns if c.name == cursor), None)
-    if column is None or column.conversion == "absent":
-        return CursorStatistics(None, None, metadata.num_rows)
-    leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
-    if cursor not in leaves:
-        return None
-    unit = _unit(metadata.schema.column(leaves[cursor]).logical_type)
     found = CursorStatistics(None, None, 0)
-    for group in range(metadata.num_row_groups):
-        chunk = metadata.row_group(group).column(leaves[cursor])
-        one = _chunk_statistics(chunk, column, unit)
+    for one in group_statistics(metadata, columns, cursor):
         if one is None:
             return None
         found = merged(found, one)
     return found
+
+
+def group_statistics(
+    metadata: pq.FileMetaData, columns: Sequence[FileColumn], cursor: str
+) -> list[CursorStatistics | None]:
+    """Of each row group; None where it cannot tell exactly."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    column = next((c for c in columns if c.name == cursor), None)
+    if column is None or column.conversion == "absent":
+        return [CursorStatistics(None, None, group.num_rows) for group in groups]
+    leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    if cursor not in leaves:
+        return [None] * len(groups)
+    unit = _unit(metadata.schema.column(leaves[cursor]).logical_type)
+    return [_chunk_statistics(group.column(leaves[cursor]), column, unit) for group in groups]
 
 
 def merged(one: CursorStatistics, other: CursorStatistics) -> CursorStatistics:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hakiri_dagster.connectors.contract import SparkProvider
+from hakiri_dagster.connectors.contract import DirectRows, FileState, SparkProvider
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.footers import CursorStatistics
 from hakiri_dagster.connectors.files.types import declared_column
+from hakiri_dagster.planning.chunks import Bounds
 from hakiri_dagster.planning.columns import Column, SourceSchema
 
 Statistics = Mapping[str, tuple[CursorStatistics, int]]
@@ -55,11 +56,28 @@ class FoundSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class WantedRows:
+    """Those of `bounds`, which are of `cursor` unless they are files."""
+
+    cursor: str | None
+    bounds: Sequence[Bounds]
+    files: Mapping[str, FileState]
+
+
+Direct = Callable[[WantedRows], DirectRows | None]
+
+
+def _only_by_spark(_wanted: WantedRows) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
-    """`frame`: the schema's columns, MALFORMED_COLUMN, FILE_COLUMN."""
+    """`frame`: the schema's columns, MALFORMED_COLUMN, FILE_COLUMN. `direct`: at least the wanted rows,
+    without Spark's reader, where that gives the same values."""
 
     frame: DataFrame
     has_malformed: bool
+    direct: Direct = _only_by_spark
 
 
 class FileFormat(Protocol):

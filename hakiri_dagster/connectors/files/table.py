@@ -24,7 +24,7 @@ from hakiri_dagster.connectors.contract import (
 from hakiri_dagster.connectors.files.contents import file_states, refuse_changed, source_fingerprint
 from hakiri_dagster.connectors.files.cursors import Cursor, extent_of, overlaps, with_statistics
 from hakiri_dagster.connectors.files.file_formats import file_format
-from hakiri_dagster.connectors.files.format_contract import FileFormat, Look
+from hakiri_dagster.connectors.files.format_contract import FileFormat, Look, WantedRows
 from hakiri_dagster.connectors.files.formats import TEXT_FORMATS, Format, format_of
 from hakiri_dagster.connectors.files.listing import Place
 from hakiri_dagster.connectors.files.markers import marker_of, origin_of
@@ -111,6 +111,7 @@ class FilesTable:
             schema=schema,
             files=tuple(origin_of(state) for state in states),
             has_malformed=rows.has_malformed,
+            direct=rows.direct(WantedRows(cursor, [one.bounds for one in slices], files)),
             explain=partial(explain_read_error, label=self.label),
         )
 

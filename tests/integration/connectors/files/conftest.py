@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
 
 from hakiri_dagster.connectors.contract import MALFORMED_COLUMN, Discovery, Known, Reading, SourceTable
 from hakiri_dagster.connectors.files import FILES
@@ -49,8 +52,12 @@ class Source:
         return self.table().read(self.spark, found.schema, cursor, slices, files)
 
     def rows(self, found: Discovery | None = None, cursor: str | None = None, *bounds: Bounds) -> list[Row]:
-        """The good ones."""
-        frame = self.read(found or self.discover(), cursor, *bounds).frame
+        """The good ones. Where they can be read without Spark's reader too, both ways give the same."""
+        reading = self.read(found or self.discover(), cursor, *bounds)
+        frame = reading.frame
+        if reading.direct is not None:
+            direct, by_spark = told_apart(direct_table(reading)), told_apart(frame.toArrow())
+            assert by_spark <= direct if bounds else by_spark == direct
         return [row for row in frame.collect() if not _malformed(row)]
 
     def malformed(self, found: Discovery | None = None, cursor: str | None = None, *bounds: Bounds) -> list[str]:
@@ -65,6 +72,17 @@ class Source:
 
 def _malformed(row: Row) -> bool:
     return MALFORMED_COLUMN in row and row[MALFORMED_COLUMN] is not None
+
+
+def direct_table(reading: Reading) -> pa.Table:
+    direct = reading.direct
+    assert direct is not None
+    schema = pa.schema([(f.name, to_arrow_type(f.dataType, timezone="UTC")) for f in reading.frame.schema])
+    return pa.Table.from_batches((batch for part in range(direct.parts) for batch in direct.read(part)), schema)
+
+
+def told_apart(table: pa.Table) -> Counter[str]:
+    return Counter(map(repr, table.to_pylist()))
 
 
 def known_from(found: Discovery) -> Known:
