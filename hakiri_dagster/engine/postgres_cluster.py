@@ -92,7 +92,7 @@ def _answer(home: Home) -> Answer:
         return "no"
     done = _psql(home, "SELECT current_setting('data_directory')", {})
     if done.returncode == 0:
-        return "yes" if Path(done.stdout.strip()) == home.data.resolve() else "no"
+        return "yes" if Path(done.stdout.strip()).resolve() == home.data.resolve() else "no"
     if "too many clients" in done.stderr or "remaining connection slots" in done.stderr:
         return "yes" if _postmaster(home) is not None else "no"
     if "authentication failed" in done.stderr and _postmaster(home) is not None:

@@ -346,3 +346,12 @@ def test_binaries_in_a_closed_folder_are_copied_to_an_open_one(
     monkeypatch.setattr(postgres_account, "SHARED_STATE", directory.parent / "shared")
     with hold(directory, durable=False) as server:
         assert select(server) == 1
+
+
+def test_a_folder_that_is_reached_through_a_link_is_served_the_same(directory: Path):
+    directory.mkdir()
+    link = directory.with_name("link")
+    link.symlink_to(directory)
+    with hold(link, durable=False) as through_link, hold(directory, durable=False) as directly:
+        assert through_link.port == directly.port
+        assert psycopg.connect(through_link.url("postgres")).execute("SELECT 1").fetchone() == (1,)
