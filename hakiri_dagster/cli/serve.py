@@ -15,7 +15,7 @@ from hakiri_dagster.cli.opening import opened_project
 from hakiri_dagster.engine.connect_server import ConnectServer, connect_server
 from hakiri_dagster.engine.postgres_settings import free_port
 from hakiri_dagster.engine.spark_config import is_local
-from hakiri_dagster.errors import EngineError, HakiriError
+from hakiri_dagster.errors import EngineError
 from hakiri_dagster.orchestration.dagster_home import prepare_home, psycopg2_url
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import remember
@@ -38,10 +38,11 @@ def serve(root: Path, port: int) -> int:
         for _, survey in runtime.plan(project.tables).surveys:  # sources that are down come later
             remember(runtime.audit, survey, survey.due)  # partitions begin where the stored plan does
         home = prepare_home(root, psycopg2_url(runtime.dagster_url))
+        stack.enter_context(runtime.keep_server())
         code_port = free_port(None)
         children = stack.enter_context(_children(_commands(home, code_port, port), home))
         print(f"Dagster's UI: http://127.0.0.1:{port}  (Ctrl-C stops everything)", file=sys.stderr, flush=True)
-        _watch(children, spark, runtime)
+        _watch(children, spark)
     return 0
 
 
@@ -101,7 +102,7 @@ def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
         return
 
 
-def _watch(children: Children, spark: ConnectServer | None, runtime: Runtime) -> None:
+def _watch(children: Children, spark: ConnectServer | None) -> None:
     try:
         while True:
             for name, child in children.items():
@@ -112,14 +113,6 @@ def _watch(children: Children, spark: ConnectServer | None, runtime: Runtime) ->
                     )
             if spark is not None and not spark.alive():
                 spark.restart()
-            _keep_postgres(runtime)
             time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
         print("stopping …", file=sys.stderr)
-
-
-def _keep_postgres(runtime: Runtime) -> None:
-    try:
-        runtime.revive()
-    except HakiriError as error:
-        print(error, file=sys.stderr)

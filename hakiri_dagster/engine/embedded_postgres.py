@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from urllib.parse import quote
 
 from hakiri_dagster.engine import postgres_cluster
@@ -14,6 +15,9 @@ from hakiri_dagster.engine.postgres_holders import Holders
 from hakiri_dagster.engine.postgres_home import Home, locked
 from hakiri_dagster.engine.postgres_watch import watched
 from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.errors import EngineError
+
+_LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,26 @@ class Server:
         """To be called after a lost connection: a server that was killed is started again and recovers."""
         with locked(self.home.directory):
             postgres_cluster.ensure_running(self.home, durable=self.durable)
+
+    @contextmanager
+    def kept_running(self) -> Iterator[None]:
+        """While others use it, who would not call `ensure_running`: a server that is killed comes back by itself."""
+        over = Event()
+        keeper = Thread(target=self._keep, args=[over], name="postgres-keeper", daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            keeper.join()
+
+    def _keep(self, over: Event) -> None:
+        while not over.wait(_LOOK_SECONDS):
+            if postgres_cluster.is_gone(self.home):
+                try:
+                    self.ensure_running()
+                except EngineError:
+                    continue  # whoever needs it next is told why it does not start
 
     def ensure_database(self, name: str) -> None:
         with locked(self.home.directory):

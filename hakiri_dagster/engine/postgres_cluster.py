@@ -65,6 +65,11 @@ def is_running(home: Home) -> bool:
     return home.data.exists() and _answer(home) == "yes"
 
 
+def is_gone(home: Home) -> bool:
+    """Its main process does not live. Told without asking the server anything."""
+    return _postmaster(home) is None
+
+
 def query(home: Home, statement: str, **variables: str) -> str:
     """Through psql, which quotes the variables (`:'name'`, `:"name"`); the password travels in the environment."""
     done = _psql(home, statement, variables)

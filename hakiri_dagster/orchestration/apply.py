@@ -15,6 +15,7 @@ from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges
 from hakiri_dagster.orchestration.resources import shared_project, spark_resource
+from hakiri_dagster.orchestration.storage_errors import STORAGE_ERRORS, storage_lost
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 
@@ -43,6 +44,12 @@ class Applier:
         return self._load(table, survey, keys, due_only=False)
 
     def _load(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> tuple[str, ...]:
+        try:
+            return self._loaded(table, survey, keys, due_only=due_only)
+        except STORAGE_ERRORS as error:
+            return (str(storage_lost(error, table.label)),)
+
+    def _loaded(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> tuple[str, ...]:
         partitions = partitions_of(table, survey.source, survey.stored_plan)
         reconcile(self._instance, table, partitions, survey)
         asset = table_asset(table, partitions, source_key(survey.source.lineage, self._runtime.project.root))
@@ -78,5 +85,6 @@ def _is_interrupt(event: dg.DagsterEvent) -> bool:
 
 @contextmanager
 def opened_applier(runtime: Runtime) -> Iterator[Applier]:
-    with opened_instance(runtime.project.root, psycopg2_url(runtime.dagster_url)) as instance:
+    storage = psycopg2_url(runtime.dagster_url)
+    with runtime.keep_server(), opened_instance(runtime.project.root, storage) as instance:
         yield Applier(runtime, instance)

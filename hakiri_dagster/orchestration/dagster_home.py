@@ -11,6 +11,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from hakiri_dagster.orchestration.storage_errors import STORAGE_ERRORS, storage_lost
+
 URL_VARIABLE = "HAKIRI_DAGSTER_URL"
 PROJECT_VARIABLE = "HAKIRI_PROJECT"
 
@@ -53,8 +55,15 @@ def prepare_home(root: Path, storage_url: str) -> Path:
 @contextmanager
 def opened_instance(root: Path, storage_url: str) -> Iterator[dg.DagsterInstance]:
     home = prepare_home(root, storage_url)
-    with dg.DagsterInstance.from_config(str(home), IN_PROCESS) as instance:
+    with _instance(home) as instance:
         yield instance
+
+
+def _instance(home: Path) -> dg.DagsterInstance:
+    try:
+        return dg.DagsterInstance.from_config(str(home), IN_PROCESS)
+    except STORAGE_ERRORS as error:
+        raise storage_lost(error, str(home / IN_PROCESS)) from error
 
 
 def packaged_text(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,10 @@ class Runtime:
         """After a lost connection: the embedded server may have been killed."""
         if "server" in self.__dict__:
             self.server.ensure_running()
+
+    def keep_server(self) -> AbstractContextManager[None]:
+        """While Dagster writes its events there: it does not ask for a server that was killed."""
+        return self.server.kept_running() if "server" in self.__dict__ else nullcontext()
 
     def _with_url(self, endpoint: Endpoint) -> Mapping[str, Any]:
         if endpoint.connector not in _EMBEDDED_CONNECTORS or endpoint.config.get("url"):

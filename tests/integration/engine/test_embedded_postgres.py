@@ -19,7 +19,7 @@ import psutil
 import psycopg
 import pytest
 
-from hakiri_dagster.engine import embedded_postgres, postgres_account
+from hakiri_dagster.engine import embedded_postgres, postgres_account, postgres_cluster
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.errors import EngineError
@@ -144,6 +144,16 @@ def test_a_holder_gets_a_killed_server_back_by_itself(directory: Path) -> None:
         kill_postmaster(server)
         server.ensure_running()
         assert select(server) == 1
+
+
+def test_a_server_that_is_kept_running_comes_back_though_nobody_asks(directory: Path) -> None:
+    with hold(directory, durable=False) as server, server.kept_running():
+        for _ in range(2):
+            kill_postmaster(server)
+            while postgres_cluster.is_gone(server.home):
+                os.sched_yield()
+            server.ensure_running()  # waits until it answers
+            assert select(server) == 1
 
 
 def test_a_backend_that_computes_on_without_its_postmaster_does_not_block_the_next_start(directory: Path) -> None:
