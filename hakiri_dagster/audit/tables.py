@@ -35,10 +35,11 @@ class TableReader:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
-    def schema(self, pipeline_id: str, table: str) -> SourceSchema | None:
+    def schema(self, pipeline_id: str, table: str, read_as: str = "") -> SourceSchema | None:
+        """None too if it was found when the source was read otherwise."""
         query = select(_SCHEMA.schema_json).where(_SCHEMA.pipeline_id == pipeline_id, _SCHEMA.table_name == table)
         text = self._transactions.read(lambda c: c.execute(query).scalar_one_or_none())
-        return None if text is None else _schema_from_json(text)
+        return None if text is None else _schema_from_json(text, read_as)
 
     def plan(self, pipeline_id: str, table: str) -> str | None:
         """How the newest stored plan was cut (`1mo`, `full`, `files` …); another text begins a new generation."""
@@ -54,7 +55,7 @@ class TableReader:
 
 
 class TableStore(TableReader):
-    def put_schema(self, pipeline_id: str, table: str, schema: SourceSchema) -> None:
+    def put_schema(self, pipeline_id: str, table: str, schema: SourceSchema, read_as: str = "") -> None:
         self._transactions.write(
             lambda c: upsert(
                 c,
@@ -63,7 +64,7 @@ class TableStore(TableReader):
                     {
                         "pipeline_id": pipeline_id,
                         "table_name": table,
-                        "schema_json": json.dumps(asdict(schema)),
+                        "schema_json": json.dumps(asdict(schema) | {"read_as": read_as}),
                         "updated_at": self._transactions.now(c),
                     }
                 ],
@@ -99,8 +100,10 @@ class TableStore(TableReader):
         self._transactions.write(work)
 
 
-def _schema_from_json(text: str) -> SourceSchema:
+def _schema_from_json(text: str, read_as: str) -> SourceSchema | None:
     document = json.loads(text)
+    if document.get("read_as") != read_as:
+        return None
     return SourceSchema(
         columns=tuple(Column(**column) for column in document["columns"]),
         primary_key=tuple(document["primary_key"]),

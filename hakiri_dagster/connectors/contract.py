@@ -116,6 +116,12 @@ class SourceTable(Protocol):
         ...
 
     @property
+    def read_as(self) -> str:
+        """The settings that tell how the bytes are understood, as an opaque text: with another one, what was learned of
+        columns and contents is void."""
+        ...
+
+    @property
     def chunked_by_file(self) -> bool:
         """Without a cursor, each file is a chunk; else the whole table is one."""
         ...

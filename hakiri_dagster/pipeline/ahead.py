@@ -14,9 +14,15 @@ Result = TypeVar("Result")
 
 
 def in_order(
-    items: Sequence[Item], work: Callable[[Item], Result], *, ahead: int, abandon: Callable[[Result], None]
+    items: Sequence[Item],
+    work: Callable[[Item], Result],
+    *,
+    ahead: int,
+    abandon: Callable[[Result], None],
+    hurry: Callable[[], None],
 ) -> Iterator[tuple[Item, Result | HakiriError]]:
-    """`ahead` items are worked on at once; what was finished and never asked for is abandoned."""
+    """`ahead` items are worked on at once; what was finished and never asked for is abandoned. `hurry` makes work come
+    to an end that nobody waits for any more."""
 
     def outcome(item: Item) -> Result | HakiriError:
         try:
@@ -35,6 +41,8 @@ def in_order(
                 item, future = running.popleft()
                 yield item, future.result()
         finally:
+            if running:
+                hurry()
             for _, future in running:
                 unused = future.result()
                 if not isinstance(unused, HakiriError):

@@ -11,15 +11,16 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
 
 from hakiri_dagster.destinations.contract import BadRow
-from hakiri_dagster.engine.spark import tag_attempt
+from hakiri_dagster.engine.spark import interrupt_attempt, tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
-from hakiri_dagster.errors import RowCountMismatch
+from hakiri_dagster.errors import HakiriError, RowCountMismatch
 from hakiri_dagster.pipeline.staging import BLOCK_SUFFIX, StagingPlan
 
 _LOOK_AGAIN_SECONDS = 0.02
@@ -59,8 +60,10 @@ class Staging:
     def __init__(self, staged: DataFrame, plan: StagingPlan, *, tag: str, explain: Explain) -> None:
         self.columns = plan.encoder.columns
         self._directory = Path(plan.directory)
+        self._spark = staged.sparkSession
+        self._job = f"{tag}-{self._directory.name}"
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
-        self._result: Future[Reports] = self._pool.submit(_collect, staged, tag, explain)
+        self._result: Future[Reports] = self._pool.submit(_collect, staged, (tag, self._job), explain)
 
     def reports(self) -> Reports:
         """Waits for Spark; raises what Spark raised."""
@@ -100,7 +103,14 @@ class Staging:
         for path in self._directory.glob(f"{index:05d}-*"):
             path.unlink(missing_ok=True)
 
+    def stop(self) -> None:
+        """Nobody wants the rows any more: Spark need not read the others."""
+        if not self._result.done():
+            with suppress(HakiriError), translate_spark_errors():
+                interrupt_attempt(self._spark, self._job)
+
     def close(self) -> None:
+        self.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._directory, ignore_errors=True)
 
@@ -149,10 +159,12 @@ class StagedCandidate:
         return self._staging.report(self._index).cursor_max
 
 
-def _collect(staged: DataFrame, tag: str, explain: Explain) -> Reports:
-    """Tagged with the run, so that the next claim can interrupt what a dead client left at work."""
+def _collect(staged: DataFrame, tags: tuple[str, str], explain: Explain) -> Reports:
+    """Tagged with the run, so that the next claim can interrupt what a dead client left at work, and with the pass."""
     reports: dict[int, SliceReport] = {}
-    with translate_spark_errors(explain=explain), tag_attempt(staged.sparkSession, tag):
+    run, job = tags
+    spark = staged.sparkSession
+    with translate_spark_errors(explain=explain), tag_attempt(spark, run), tag_attempt(spark, job):
         for row in staged.collect():  # one short row a task and slice, never data
             reports[row["slice"]] = reports.get(row["slice"], SliceReport()).plus(row)
     return reports

@@ -121,7 +121,11 @@ def _steps(
     ahead = way.table.backfill.parallelism if way.destination.parallel_prepare(way.table, target) else 1
     with staged(way, survey, target, group) as stage:
         prepared = in_order(
-            stage.slices, lambda slice_: _prepare(way, slice_), ahead=ahead, abandon=lambda p: p.load.undo()
+            stage.slices,
+            lambda slice_: _prepare(way, slice_),
+            ahead=ahead,
+            abandon=lambda prepared: prepared.load.undo(),
+            hurry=stage.stop_reading,
         )
         for slice_, outcome in prepared:
             if isinstance(outcome, HakiriError):

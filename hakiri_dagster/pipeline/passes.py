@@ -62,6 +62,9 @@ class Staged:
         if self._staging.failed:
             self._staging.reports()
 
+    def stop_reading(self) -> None:
+        self._staging.stop()
+
 
 @contextmanager
 def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[Staged]:

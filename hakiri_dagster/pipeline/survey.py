@@ -133,7 +133,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     """Asks source, destination and audit DB; changes nothing."""
     moment = datetime.now(UTC)
     with translate_spark_errors(table.label):
-        discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table), spark=spark)
+        discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table, source), spark=spark)
     target = destination.describe(table)
     ledger = tuple(destination.ledger(table))
     stored = audit.chunks.states(table.pipeline_id, table.name)
@@ -167,7 +167,7 @@ def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
     """Stores the plan, and what was found out about the source, so that nothing is looked at twice."""
     table, schema = survey.table, survey.discovery.schema
     if schema is not None and survey.source.text_format:
-        audit.tables.put_schema(table.pipeline_id, table.name, schema)
+        audit.tables.put_schema(table.pipeline_id, table.name, schema, survey.source.read_as)
     versions = survey.versions()
     audit.files.put(table.pipeline_id, table.name, versions)
     audit.tables.sync(table.pipeline_id, table.name, due, plan=survey.stored_plan, files=versions)
@@ -185,11 +185,10 @@ def shape_of(table: Table, source: SourceTable) -> Shape:
     return "files" if source.chunked_by_file and table.mode not in WHOLE_TABLE_MODES else "full"
 
 
-def _known(audit: AuditDb, table: Table) -> Known:
-    files = audit.files.known(table.pipeline_id, table.name)
+def _known(audit: AuditDb, table: Table, source: SourceTable) -> Known:
     return Known(
-        schema=audit.tables.schema(table.pipeline_id, table.name),
-        files=files,
+        schema=audit.tables.schema(table.pipeline_id, table.name, source.read_as),
+        files=audit.files.known(table.pipeline_id, table.name),
     )
 
 

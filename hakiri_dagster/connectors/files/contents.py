@@ -38,6 +38,7 @@ def file_states(
     known: Mapping[str, FileState],
     *,
     cursor: str | None,
+    read_as: str,
     text: Charset | None,
     label: str,
 ) -> FileStates:
@@ -47,7 +48,7 @@ def file_states(
 
     def look(file: ListedFile) -> FileState | None:
         before = known.get(file.path)
-        fingerprint = _fingerprint(file, cursor)
+        fingerprint = _fingerprint(file, read_as, cursor)
         if before is not None and before.fingerprint == fingerprint:
             return before
         try:
@@ -96,9 +97,9 @@ def refuse_changed(states: Iterable[FileState], label: str) -> None:
             raise SourceError(f"{state.path} has changed since it was looked at", where=label, hint="run again")
 
 
-def _fingerprint(file: ListedFile, cursor: str | None) -> str:
-    """With the cursor, for what is remembered of a file belongs to one cursor."""
-    return f"{file.size}-{file.mtime_ns}" + (f"-{cursor}" if cursor else "")
+def _fingerprint(file: ListedFile, read_as: str, cursor: str | None) -> str:
+    """What is remembered of a file belongs to one way to read it, and to one cursor."""
+    return "-".join([str(file.size), str(file.mtime_ns), *filter(None, [read_as, cursor])])
 
 
 def _content_hash(file: ListedFile, text: Charset | None, label: str) -> str | None:

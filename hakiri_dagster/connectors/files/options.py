@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -42,6 +43,11 @@ class FilesOptions(FilesConfig):
     @property
     def declared_compression(self) -> Compression | None:
         return None if self.compression is None else _COMPRESSIONS[self.compression]
+
+    def digest(self, pattern: str) -> str:
+        """Of all that tells which bytes are read and how they become values."""
+        settings = self.model_dump_json(exclude={"path"})
+        return hashlib.blake2b(f"{pattern}\0{settings}".encode(), digest_size=6).hexdigest()
 
     @property
     def charset(self) -> Charset:

@@ -51,6 +51,10 @@ class FilesTable:
         declared = self.options.format or format_of(self.place.pattern)
         return (declared or self.place.listing().format) in TEXT_FORMATS
 
+    @cached_property
+    def read_as(self) -> str:
+        return self.options.digest(self.place.pattern) if self.text_format else ""
+
     @property
     def lineage(self) -> tuple[str, ...]:
         return "files", *(part for part in PurePath(self.place.pattern).parts if part != "/")
@@ -59,7 +63,9 @@ class FilesTable:
         listing = self.place.listing()
         self._refuse_wide_text(listing.format)
         text = self.options.charset if listing.format in TEXT_FORMATS else None
-        found = file_states(listing.files, known.files, cursor=cursor, text=text, label=self.label)
+        found = file_states(
+            listing.files, known.files, cursor=cursor, read_as=self.read_as, text=text, label=self.label
+        )
         if not found.states:
             raise SourceError("every file vanished while it was looked at", where=self.label, hint="run again")
         format_ = self._format(listing.format)

@@ -31,6 +31,7 @@ class PostgresTable:
     name: str
     label: str
     text_format: bool = False
+    read_as: str = ""
     chunked_by_file: bool = False
 
     @property

@@ -90,6 +90,9 @@ def test_a_plan_and_a_schema_are_remembered(audit: AuditDb) -> None:
     schema = SourceSchema((Column("id", "bigint", False, "int8"), Column("ü", "string")), ("id",))
     audit.tables.put_schema(*OF, schema)
     assert audit.tables.schema(*OF) == schema
+    assert audit.tables.schema(*OF, "with other settings") is None
+    audit.tables.put_schema(*OF, schema, "with other settings")
+    assert audit.tables.schema(*OF, "with other settings") == schema
 
 
 def test_status_tells_the_phase_and_counts_the_newest_plan_only(audit: AuditDb) -> None:

@@ -102,11 +102,11 @@ def shop(project_dir: Path, database_url: str, spark: SparkSession) -> Iterator[
 def csv_shop(shop: ShopProject) -> Callable[..., ShopProject]:
     """A shop with one CSV table of declared settings."""
 
-    def declare(**table: Any) -> ShopProject:
+    def declare(config: dict[str, Any] | None = None, **table: Any) -> ShopProject:
         shop.manifest(
             {
                 "id": "shop",
-                "source": {"connector": "files", "config": {"path": "data", "format": "csv"}},
+                "source": {"connector": "files", "config": {"path": "data", "format": "csv"} | (config or {})},
                 "tables": [{"name": "orders"} | table],
             }
         )

@@ -42,6 +42,16 @@ class TestFilesAsChunks:
         assert shop.column("orders", "order_id") == [1, 2, 3]
         assert len(materialized(shop)) == 2
 
+    def test_settings_that_were_wrong_leave_no_trace_once_they_are_mended(self, csv_shop: Declare) -> None:
+        shop = csv_shop(path="data/orders/", load={"mode": "truncate"})
+        shop.file("data/orders/a.csv", "1,Tea\n")
+        shop.file("data/orders/b.csv", "2,2\n")
+        assert "the header names `2` more than once" in shop.apply()["orders"]["error"]
+        csv_shop({"header": False}, path="data/orders/", load={"mode": "truncate"})
+        told = shop.apply()["orders"]
+        assert (told["rows"], told["error"]) == (2, None)
+        assert shop.column("orders", "column_2") == ["2", "Tea"]
+
     def test_a_rewritten_file_replaces_its_own_rows_and_no_others(self, csv_shop: Declare) -> None:
         shop = csv_shop(path="data/orders/")
         shop.file("data/orders/a.csv", order_lines((1, "2024-01-01", "9.50"), (2, "2024-01-01", "1")))
