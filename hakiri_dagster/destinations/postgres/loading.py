@@ -13,6 +13,7 @@ from hakiri_dagster.destinations.postgres import catalog, ledger
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections, attempt_name, name_attempt
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
+from hakiri_dagster.destinations.postgres.load_id_index import sum_up
 from hakiri_dagster.destinations.postgres.modes.contract import Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
@@ -109,6 +110,8 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
                     hint="apply again: it is created anew and everything is loaded into it",
                 )
             replaced = replacement(load.slice.bounds, ledger.earlier_loads(connection, load))
+            if replaced.load_ids and mode.looks_for_load_ids:
+                sum_up(connections, found.oid)
             rows = mode.stage(Work(connection, load, found, blocks, replaced))
             cursor_max = candidate.cursor_max
     except BaseException:

@@ -22,6 +22,7 @@ _MICROSECONDS = 1_000_000
 
 class Append(Mode):
     clears_target = False
+    looks_for_load_ids = True
 
     @override
     def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:

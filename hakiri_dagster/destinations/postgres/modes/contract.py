@@ -29,6 +29,9 @@ class Mode(Protocol):
     clears_target: bool
     """A load removes every row of the target, whoever loaded it."""
 
+    looks_for_load_ids: bool
+    """It finds the rows of earlier loads by their load ids."""
+
     def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:
         """Why this mode cannot load the table into the target; told by `plan`, before any row moves."""
         ...

@@ -17,6 +17,7 @@ from hakiri_dagster.manifest.tables import Table
 
 class Truncate(Mode):
     clears_target = True
+    looks_for_load_ids = False
 
     @override
     def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:

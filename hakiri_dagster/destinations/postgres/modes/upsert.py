@@ -25,6 +25,7 @@ _STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
 
 class Upsert(Mode):
     clears_target = False
+    looks_for_load_ids = False
 
     @override
     def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import psycopg
+
+from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.scenario import Shop, order, window
+
+RANGES_TO_SUM_UP = """
+SELECT brin_summarize_new_values(indexrelid) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = 'raw.orders'::regclass AND relam = (SELECT oid FROM pg_am WHERE amname = 'brin')
+"""
+
+
+def fill(shop: Shop) -> None:
+    """Some megabytes, as a long backfill leaves them before autovacuum comes by."""
+    shop.query("INSERT INTO raw.orders (id, updated_at) SELECT n, 5 FROM generate_series(100, 100000) n")
+
+
+def test_chunks_that_are_loaded_again_find_their_rows_without_reading_the_whole_table(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    shop.publish([order(1, updated_at=5)], window(0, 10))
+    fill(shop)
+    shop.publish([order(2, updated_at=5)], window(0, 10))
+    ((left,),) = shop.query(RANGES_TO_SUM_UP)
+    assert left <= 1  # the range that the new rows went to
+
+
+def test_a_vacuum_that_is_at_work_does_not_stop_them(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    shop.publish([order(1, updated_at=5)], window(0, 10))
+    fill(shop)
+    with psycopg.connect(shop.url) as vacuum:
+        vacuum.execute("LOCK TABLE raw.orders IN SHARE UPDATE EXCLUSIVE MODE")
+        shop.publish([order(2, updated_at=5)], window(0, 10))
+    assert shop.query("SELECT id FROM raw.orders WHERE id < 100") == [(2,)]
