@@ -21,7 +21,7 @@ FILE_COLUMN = "_hakiri_file"
 """`xxhash64` of the path of the file a row came from (bigint), when a reading spans several files."""
 
 MALFORMED_COLUMN = "_hakiri_malformed"
-"""The text of a line that could not be parsed; NULL for a good row."""
+"""A struct of `line`, the text of a line that could not be parsed, and `reason`; NULL for a good row."""
 
 
 class DirectRows(Protocol):

@@ -200,11 +200,11 @@ class _Task:
         for index in range(bad.num_rows):
             one = bad.slice(index, 1)
             slice_index = int(self._slices_of(one)[0]) if splitter.by_file else splitter.null_slice
-            line = one.column(MALFORMED_COLUMN)[0].as_py()
+            told = one.column(MALFORMED_COLUMN)[0].as_py()
             self._files(max(slice_index, 0)).set_aside(
                 MALFORMED_RULE,
-                "the line could not be parsed with the table's types",
-                json.dumps(_storable({"line": line}), ensure_ascii=False),
+                told["reason"],
+                json.dumps(_storable({"line": told["line"]}), ensure_ascii=False),
                 self._path_of(one),
             )
         return batch.filter(pc.is_null(texts))

@@ -87,7 +87,7 @@ def test_the_windows_that_apply_loaded_show_as_materialized_partitions(served: S
 
 def test_rows_that_were_set_aside_show_as_a_warning_with_their_reason(served: Served) -> None:
     visit(served.page, "/assets/people/guests?view=checks", "no_rows_set_aside", "Failed", "rows_set_aside")
-    see(served.page, "the line could not be parsed with the table's types")
+    see(served.page, "`signed_up` is no date")
     keep_screenshot(served.page, "check")
 
 

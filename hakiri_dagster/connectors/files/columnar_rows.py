@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN
 from hakiri_dagster.connectors.files import frames
 from hakiri_dagster.connectors.files.arrow_types import FileColumn, converted
 from hakiri_dagster.connectors.files.footers import Footer
@@ -48,12 +48,11 @@ def _read(
     schema = frames.read_schema([(column.name, column.read_type) for column in asked])
     raw = frames.reader(spark).schema(schema).format(format_).load(paths)
     values = [(column, _value(column, present)) for column in columns]
-    failures = [F.when(value.failed, F.lit(True)) for _, value in values if value.failed is not None]
+    failures = [frames.misfit(column, value.failed) for column, value in values if value.failed is not None]
     row = F.to_json(F.struct(*[F.col(quoted(name)) for name in present]))
-    malformed = F.when(F.coalesce(*failures), row) if failures else F.lit(None).cast("string")
     return raw.select(
         *frames.named([(column, value.value) for column, value in values]),
-        malformed.alias(MALFORMED_COLUMN),
+        frames.malformed(row, F.coalesce(*failures)) if failures else frames.none_malformed(),
         file_marker().alias(FILE_COLUMN),
     )
 

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN
 from hakiri_dagster.connectors.files import frames
 from hakiri_dagster.connectors.files.headers import Header, delimiter_of
 from hakiri_dagster.connectors.files.lines import records_are_lines
 from hakiri_dagster.connectors.files.markers import file_marker
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.text_values import parse
+from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.planning.columns import Column as SchemaColumn
 
 _WRONG_FIELDS = "_wrong_number_of_fields"
@@ -95,11 +96,10 @@ def _typed(
         parsed = parse(text, column.spark_type)
         values.append(parsed.value.alias(column.name))
         if parsed.failed is not None:
-            failures.append(F.when(parsed.failed, F.lit(True)))
-    malformed = F.col(_WRONG_FIELDS)
-    if failures:
-        malformed = F.coalesce(malformed, F.when(F.coalesce(*failures), _line(len(names), delimiter, options)))
-    return texts.select(*values, malformed.alias(MALFORMED_COLUMN), FILE_COLUMN)
+            failures.append(frames.misfit(column, parsed.failed))
+    unlike = F.when(F.col(_WRONG_FIELDS).isNotNull(), F.lit(f"not {len(names)} fields, as the header has"))
+    line = F.coalesce(F.col(_WRONG_FIELDS), _line(len(names), delimiter, options))
+    return texts.select(*values, frames.malformed(line, F.coalesce(unlike, *failures)), FILE_COLUMN)
 
 
 def without_nulls(text: Column, options: FilesOptions) -> Column:
@@ -120,6 +120,6 @@ def _line(width: int, delimiter: str, options: FilesOptions) -> Column:
 
 
 def _no_rows(spark: SparkSession, columns: Sequence[SchemaColumn]) -> DataFrame:
-    markers = [(MALFORMED_COLUMN, "string"), (FILE_COLUMN, "bigint")]
-    schema = frames.read_schema([(c.name, c.spark_type) for c in columns] + markers)
-    return spark.createDataFrame([], schema)
+    schema = frames.read_schema([*((c.name, c.spark_type) for c in columns), (FILE_COLUMN, "bigint")])
+    empty = spark.createDataFrame([], schema)
+    return empty.select(*[F.col(quoted(c.name)) for c in columns], frames.none_malformed(), FILE_COLUMN)

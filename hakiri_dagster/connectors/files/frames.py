@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from hakiri_dagster.connectors.contract import MALFORMED_COLUMN
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.planning.columns import Column as SchemaColumn
 
@@ -30,6 +32,21 @@ def readable_together(paths: Sequence[str]) -> list[list[str]]:
 
 def read_schema(columns: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
+
+
+def malformed(line: Column, reason: Column) -> Column:
+    """`MALFORMED_COLUMN`, where `reason` is not NULL."""
+    told = F.when(reason.isNotNull(), F.struct(line.alias("line"), reason.alias("reason")))
+    return told.alias(MALFORMED_COLUMN)
+
+
+def none_malformed() -> Column:
+    return F.lit(None).cast("struct<line:string,reason:string>").alias(MALFORMED_COLUMN)
+
+
+def misfit(column: SchemaColumn, failed: Column) -> Column:
+    """The reason, where a value does not fit its column."""
+    return F.when(failed, F.lit(f"`{column.name}` is no {column.native_type or column.spark_type}"))
 
 
 def stacked(frames: Sequence[DataFrame]) -> DataFrame:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN
 from hakiri_dagster.connectors.files import frames
 from hakiri_dagster.connectors.files.csv_rows import without_nulls
 from hakiri_dagster.connectors.files.markers import file_marker
@@ -35,12 +35,12 @@ def json_rows(
     )
     objects = _lines(spark, paths, options).select(_LINE, FILE_COLUMN, parsed.alias(_JSON))
     values = [(column, _value(column, options)) for column in columns]
-    failures = [F.when(value.failed, F.lit(True)) for _, value in values if value.failed is not None]
+    failures = [frames.misfit(column, value.failed) for column, value in values if value.failed is not None]
     broken = F.col(f"{_JSON}.{_BROKEN}").isNotNull() | F.col(f"{_JSON}.{_OBJECT}").isNull()
-    malformed = F.when(F.coalesce(F.when(broken, F.lit(True)), *failures), F.col(_LINE))
+    reason = F.coalesce(F.when(broken, F.lit("not one JSON object with the table's types")), *failures)
     return objects.select(
         *frames.named([(column, value.value) for column, value in values]),
-        malformed.alias(MALFORMED_COLUMN),
+        frames.malformed(F.col(_LINE), reason),
         FILE_COLUMN,
     )
 

@@ -101,18 +101,23 @@ def test_a_row_that_cannot_be_stored_is_set_aside_with_its_reason(tmp_path: Path
     assert (reports[0]["rows"], reports[0]["bad_rows"], reports[0]["bad_sample"]) == (2, 1, "n is negative")
 
 
+def one_good_and_one_malformed(line: str) -> pa.RecordBatch:
+    told = {"line": line, "reason": "`n` is no int"}
+    return pa.record_batch({"n": pa.array([1, None], pa.int64()), MALFORMED_COLUMN: [None, told]})
+
+
 def test_a_malformed_line_is_set_aside_with_its_text_and_file(tmp_path: Path) -> None:
-    batch = pa.record_batch({"n": pa.array([1, None], pa.int64()), MALFORMED_COLUMN: [None, "x;\x00"]})
+    batch = one_good_and_one_malformed("x;\x00")
     origin = FileOrigin(marker=1, path="/data/a.csv", content_hash=b"h" * 16)
     reports = run(staging(tmp_path, [WholeTable()], files=(origin,)), batch)
     (entry,) = bad(tmp_path, reports[0])
     assert json.loads(str(entry["row"])) == {"line": "x;\\u0000"}
-    assert entry["source_file"] == "/data/a.csv"
+    assert (entry["message"], entry["source_file"]) == ("`n` is no int", "/data/a.csv")
     assert reports[0]["rows"] == 1
 
 
 def test_a_malformed_line_goes_with_the_rows_that_have_no_cursor(tmp_path: Path) -> None:
-    batch = pa.record_batch({"n": pa.array([1, None], pa.int64()), MALFORMED_COLUMN: [None, "x"]})
+    batch = one_good_and_one_malformed("x")
     bounds = [CursorRange(Interval(0, 10)), NullCursor()]
     reports = run(staging(tmp_path, bounds, cursor="n"), batch)
     assert [reports[0]["bad_rows"], reports[1]["bad_rows"]] == [0, 1]

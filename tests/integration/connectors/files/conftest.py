@@ -62,7 +62,11 @@ class Source:
 
     def malformed(self, found: Discovery | None = None, cursor: str | None = None, *bounds: Bounds) -> list[str]:
         frame = self.read(found or self.discover(), cursor, *bounds).frame
-        return sorted(row[MALFORMED_COLUMN] for row in frame.collect() if _malformed(row))
+        return sorted(row[MALFORMED_COLUMN].line for row in frame.collect() if _malformed(row))
+
+    def reasons(self, found: Discovery | None = None) -> set[str]:
+        frame = self.read(found or self.discover()).frame
+        return {row[MALFORMED_COLUMN].reason for row in frame.collect() if _malformed(row)}
 
     def types(self, found: Discovery | None = None) -> dict[str, str]:
         schema = (found or self.discover()).schema

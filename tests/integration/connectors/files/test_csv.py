@@ -90,6 +90,7 @@ def test_a_value_that_is_not_of_its_columns_type_makes_the_line_malformed(source
     source.write("a.csv", f"id,value\n1,{text}\n2,\n")
     found = source.discover()
     assert source.malformed(found) == [f"1,{text}"]
+    assert source.reasons(found) == {f"`value` is no {type_}"}
     assert [row.id for row in source.rows(found)] == [2]
 
 
@@ -119,6 +120,7 @@ def test_lines_with_too_few_or_too_many_fields_come_along_with_their_text(source
     source.write("a.csv", 'id,name,n\n1,"a ""q""\nb",3\n2,b\n3,c,4,e\n')
     found = source.discover()
     assert source.malformed(found) == ["2,b", "3,c,4,e"]
+    assert source.reasons(found) == {"not 3 fields, as the header has"}
     assert [tuple(row)[:3] for row in source.rows(found)] == [(1, 'a "q"\nb', 3)]
 
 

@@ -58,7 +58,7 @@ def test_a_line_that_does_not_fit_comes_along_with_its_text(source, line):
     source.write("a.jsonl", '{"id":8}\n' + line + "\n\n" + '{"id":9}')
     again = source.discover(known=None)
     reading = source.read(type(again)(schema=found.schema, files=again.files))
-    texts = [row["_hakiri_malformed"] for row in reading.frame.collect()]
+    texts = [row["_hakiri_malformed"] and row["_hakiri_malformed"].line for row in reading.frame.collect()]
     assert [text for text in texts if text is not None] == [line]
     assert texts.count(None) == 2
 
