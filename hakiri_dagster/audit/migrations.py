@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, func, insert, inspect, select, update
+from sqlalchemy import Connection, func, insert, inspect, select, text, update
 from sqlalchemy.schema import CreateSchema
 
 from hakiri_dagster.audit.engine import Transactions
-from hakiri_dagster.audit.schema import AUDIT_VERSION, METADATA, POSTGRES_SCHEMA
+from hakiri_dagster.audit.schema import AUDIT_VERSION, METADATA, PIPELINE_RUN, POSTGRES_SCHEMA
 from hakiri_dagster.errors import AuditTooNew
 
 Step = Callable[[Connection], None]
@@ -21,12 +21,25 @@ def _first(connection: Connection) -> None:
     METADATA.create_all(connection)
 
 
-STEPS: Final[tuple[Step, ...]] = (_first,)
+def _second(connection: Connection) -> None:
+    """Runs tell who runs them. The first step makes today's tables, so a new audit DB has the column already."""
+    table = PIPELINE_RUN
+    known = {column["name"] for column in inspect(connection).get_columns(table.name, schema=_schema_of(connection))}
+    if "holder_node" not in known:
+        place = f"{POSTGRES_SCHEMA}.{table.name}" if _schema_of(connection) else table.name
+        connection.execute(text(f"ALTER TABLE {place} ADD COLUMN holder_node TEXT"))
+
+
+def _schema_of(connection: Connection) -> str | None:
+    return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
+
+
+STEPS: Final[tuple[Step, ...]] = (_first, _second)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 
 def migrate(transactions: Transactions, steps: Sequence[Step] = STEPS) -> None:
-    if transactions.read(lambda connection: _version(connection, transactions)) != len(steps):
+    if transactions.read(_version) != len(steps):
         transactions.write(lambda connection: _migrate(connection, transactions, steps))
 
 
@@ -34,7 +47,7 @@ def _migrate(connection: Connection, transactions: Transactions, steps: Sequence
     if transactions.is_postgres:
         connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
         connection.execute(CreateSchema(POSTGRES_SCHEMA, if_not_exists=True))
-    version = _version(connection, transactions)
+    version = _version(connection)
     if version > len(steps):
         raise AuditTooNew(
             f"the audit DB has version {version}, and this hakiri knows versions up to {len(steps)}",
@@ -47,8 +60,7 @@ def _migrate(connection: Connection, transactions: Transactions, steps: Sequence
     connection.execute(stamp.values(version=len(steps)))
 
 
-def _version(connection: Connection, transactions: Transactions) -> int:
-    schema = POSTGRES_SCHEMA if transactions.is_postgres else None
-    if not inspect(connection).has_table(AUDIT_VERSION.name, schema=schema):
+def _version(connection: Connection) -> int:
+    if not inspect(connection).has_table(AUDIT_VERSION.name, schema=_schema_of(connection)):
         return 0
     return connection.execute(select(AUDIT_VERSION.c.version)).scalar_one_or_none() or 0

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, select, update
 
+from hakiri_dagster.audit.claiming import HolderIsDead
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.schema import PIPELINE_RUN
 from hakiri_dagster.audit.upserts import upsert
@@ -19,6 +20,7 @@ WHOLE_PIPELINE: Final = ""
 """The `table_name` of a run that is not of one table."""
 
 _C: Final = PIPELINE_RUN.c
+_RECORD: Final = [column for column in _C if column.name != "holder_node"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class RunReader:
 
     def recent(self, pipeline_id: str, table: str | None = None, limit: int = 20) -> tuple[RunRecord, ...]:
         """The newest first."""
-        query = select(PIPELINE_RUN).where(_C.pipeline_id == pipeline_id)
+        query = select(*_RECORD).where(_C.pipeline_id == pipeline_id)
         if table is not None:
             query = query.where(_C.table_name == table)
         query = query.order_by(_C.started_at.desc()).limit(limit)
@@ -50,27 +52,35 @@ class RunReader:
 
 
 class RunStore(RunReader):
-    def start(self, run_id: str, pipeline_id: str, table: str = WHOLE_PIPELINE, *, trace_id: str | None = None) -> None:
-        """A run that is retried under its own id begins anew."""
-        self._transactions.write(
-            lambda c: upsert(
-                c,
-                PIPELINE_RUN,
-                [
-                    {
-                        "run_id": run_id,
-                        "pipeline_id": pipeline_id,
-                        "table_name": table,
-                        "started_at": self._transactions.now(c),
-                        "status": "running",
-                        "trace_id": trace_id,
-                        "ended_at": None,
-                        "error_kind": None,
-                        "error_msg": None,
-                    }
-                ],
-            )
-        )
+    def start(
+        self,
+        run_id: str,
+        pipeline_id: str,
+        table: str = WHOLE_PIPELINE,
+        *,
+        holder: str,
+        holder_is_dead: HolderIsDead,
+        trace_id: str | None = None,
+    ) -> None:
+        """A run that is retried under its own id begins anew. Runs of this table whose process died are closed."""
+        row = {
+            "run_id": run_id,
+            "pipeline_id": pipeline_id,
+            "table_name": table,
+            "status": "running",
+            "trace_id": trace_id,
+            "holder_node": holder,
+            "ended_at": None,
+            "error_kind": None,
+            "error_msg": None,
+        }
+
+        def work(connection: Connection) -> None:
+            now = self._transactions.now(connection)
+            upsert(connection, PIPELINE_RUN, [row | {"started_at": now}])
+            _close_dead(connection, pipeline_id, table, now, holder_is_dead)
+
+        self._transactions.write(work)
 
     def finish(
         self,
@@ -98,4 +108,18 @@ class RunStore(RunReader):
                     error_msg=error_message,
                 )
             )
+        )
+
+
+def _close_dead(
+    connection: Connection, pipeline_id: str, table: str, now: datetime, holder_is_dead: HolderIsDead
+) -> None:
+    of_table = (_C.pipeline_id == pipeline_id) & (_C.table_name == table) & (_C.status == "running")
+    holders = connection.execute(select(_C.holder_node).where(of_table, _C.holder_node.is_not(None))).scalars()
+    dead = [holder for holder in set(holders) if holder_is_dead(holder)]
+    if dead:
+        connection.execute(
+            update(PIPELINE_RUN)
+            .where(of_table, _C.holder_node.in_(dead))
+            .values(ended_at=now, status="failed", error_kind="transient", error_msg="its process died")
         )

@@ -72,6 +72,7 @@ PIPELINE_RUN: Final = Table(
     Column("error_kind", Text),
     Column("error_msg", Text),
     Column("trace_id", Text),
+    Column("holder_node", Text),
     PrimaryKeyConstraint("run_id", "pipeline_id", "table_name"),
     Index("pipeline_run_recent", "pipeline_id", "table_name", "started_at"),
 )

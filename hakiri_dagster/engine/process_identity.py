@@ -46,6 +46,12 @@ class ProcessIdentity:
         return _started(self.pid) == self.started
 
 
+def is_dead(holder: str) -> bool | None:
+    """Of a process by its written identity; None if that cannot be told from here."""
+    alive = ProcessIdentity.parse(holder).is_alive_here()
+    return None if alive is None else not alive
+
+
 @cache
 def current_boot_id() -> str:
     try:

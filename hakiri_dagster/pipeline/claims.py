@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hakiri_dagster.audit.chunks import ChunkStore
 from hakiri_dagster.audit.claims import BusyChunk, Claim, Claims, Failure, Outcome
 from hakiri_dagster.destinations.contract import Fence, LedgerEntry
-from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
 from hakiri_dagster.errors import HakiriError, LeaseLost
 from hakiri_dagster.pipeline.survey import Survey, Wanted, remember
@@ -89,13 +89,8 @@ def _leased(way: Way, slices: Sequence[DueSlice]) -> Claims:
         holder=way.holder,
         run_id=way.run_id,
         ttl_seconds=way.settings.lease_ttl_seconds,
-        holder_is_dead=_is_dead,
+        holder_is_dead=is_dead,
     )
-
-
-def _is_dead(holder: str) -> bool | None:
-    alive = ProcessIdentity.parse(holder).is_alive_here()
-    return None if alive is None else not alive
 
 
 def _fenced(way: Way, claims: Sequence[Claim], gone: Sequence[str]) -> tuple[ClaimedSlice, ...]:

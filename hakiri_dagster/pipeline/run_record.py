@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.engine.process_identity import is_dead
+from hakiri_dagster.errors import EngineError, HakiriError
 from hakiri_dagster.pipeline.way import Totals, Way
 from hakiri_dagster.security.secrets import redact
 
@@ -14,12 +15,15 @@ from hakiri_dagster.security.secrets import redact
 @contextmanager
 def recorded(way: Way) -> Iterator[None]:
     table = way.table
-    way.audit.runs.start(way.run_id, table.pipeline_id, table.name)
+    way.audit.runs.start(way.run_id, table.pipeline_id, table.name, holder=way.holder, holder_is_dead=is_dead)
     try:
         yield
     except HakiriError as error:
         way.totals.errors.append(error)
         way.observer.stopped(table, error)
+        raise
+    except BaseException:
+        way.totals.errors.append(EngineError("the run was interrupted", where=table.label, hint="apply again"))
         raise
     finally:
         _finish(way)

@@ -4,6 +4,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, text
 
@@ -49,9 +50,25 @@ def test_steps_that_are_missing_are_taken_in_one_transaction(tmp_path: Path) -> 
         migrate(transactions, (*STEPS, add, stumble))
     migrate(transactions, (*STEPS, add))
     transactions.read(lambda c: c.execute(text("SELECT note FROM table_state")))
-    with pytest.raises(AuditTooNew, match="version 2, and this hakiri knows versions up to 1"):
+    with pytest.raises(AuditTooNew, match="version 3, and this hakiri knows versions up to 2"):
         migrate(transactions)
     transactions.close()
+
+
+def test_an_audit_db_of_the_first_version_learns_who_runs_a_run(
+    audit: AuditDb, audit_url: str | None, tmp_path: Path
+) -> None:
+    back = ["ALTER TABLE {}pipeline_run DROP COLUMN holder_node", "UPDATE {}audit_version SET version = 1"]
+    with (
+        psycopg.connect(audit_url, autocommit=True)
+        if audit_url
+        else sqlite3.connect(tmp_path / SQLITE_FILE, isolation_level=None)
+    ) as old:
+        for statement in back:
+            old.execute(statement.format("hakiri." if audit_url else ""))  # type: ignore[arg-type]  # of two drivers
+    with open_audit(audit_url, tmp_path) as again:
+        again.runs.start("r", "shop", "orders", holder="me", holder_is_dead=lambda _: None)
+        assert again.runs.recent("shop")[0].status == "running"
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:

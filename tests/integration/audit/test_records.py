@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC
+from typing import Any
 
 from hakiri_dagster.audit.claims import Outcome
 from hakiri_dagster.audit.database import AuditDb
@@ -27,6 +28,10 @@ def _load(audit: AuditDb, state: ChunkState, rows: int = 5) -> None:
     audit.chunks.done(claim, Outcome(rows=rows, bytes=50, cursor_committed=None, load_id=1))
 
 
+def _start(audit: AuditDb, run_id: str, pipeline_id: str, table: str, **given: Any) -> None:
+    audit.runs.start(run_id, pipeline_id, table, **{"holder": "alive", "holder_is_dead": lambda h: h == "dead"} | given)
+
+
 def test_the_last_word_on_a_cursor_wins(audit: AuditDb) -> None:
     assert audit.cursors.get(*OF) is None
     audit.cursors.put(*OF, {"id": 1})
@@ -35,10 +40,10 @@ def test_the_last_word_on_a_cursor_wins(audit: AuditDb) -> None:
 
 
 def test_runs_are_recorded_and_the_newest_comes_first(audit: AuditDb) -> None:
-    audit.runs.start("run-1", *OF, trace_id="t")
+    _start(audit, "run-1", *OF, trace_id="t")
     audit.runs.finish("run-1", *OF, status="partial", rows=5, bytes_=9, error_kind="transient", error_message="gone")
-    audit.runs.start("run-2", *OF)
-    audit.runs.start("run-2", "shop", "customers")
+    _start(audit, "run-2", *OF)
+    _start(audit, "run-2", "shop", "customers")
     newest, oldest = audit.runs.recent(*OF)
     assert (newest.run_id, newest.status, newest.ended_at) == ("run-2", "running", None)
     assert (oldest.status, oldest.rows, oldest.bytes, oldest.error_kind) == ("partial", 5, 9, "transient")
@@ -50,11 +55,23 @@ def test_runs_are_recorded_and_the_newest_comes_first(audit: AuditDb) -> None:
 
 
 def test_a_retried_run_begins_anew(audit: AuditDb) -> None:
-    audit.runs.start("run-1", *OF)
+    _start(audit, "run-1", *OF)
     audit.runs.finish("run-1", *OF, status="failed", rows=0, bytes_=0, error_kind="permanent", error_message="no")
-    audit.runs.start("run-1", *OF)
+    _start(audit, "run-1", *OF)
     (run,) = audit.runs.recent(*OF)
     assert (run.status, run.error_kind, run.ended_at) == ("running", None, None)
+
+
+def test_a_run_whose_process_died_is_closed_by_the_next_one_of_its_table(audit: AuditDb) -> None:
+    _start(audit, "run-1", *OF, holder="dead")
+    _start(audit, "run-2", *OF)
+    _start(audit, "run-3", "shop", "customers", holder="dead", holder_is_dead=lambda _: None)
+    _start(audit, "run-4", *OF)
+    four, two, one = audit.runs.recent(*OF)
+    assert (one.status, one.error_kind, one.error_message) == ("failed", "transient", "its process died")
+    assert one.ended_at is not None
+    assert [four.status, two.status] == ["running", "running"]
+    assert audit.runs.recent("shop", "customers")[0].status == "running"
 
 
 def test_a_file_that_was_looked_at_is_not_taken_in_yet(audit: AuditDb) -> None:
