@@ -58,13 +58,10 @@ def work_through(
     planned = runtime.plan(tables)
     for table in tables:
         _note_plan(planned.of(table), tally.of(table))
-    due = []
     for table, survey in planned.surveys:
-        if planned.of(table).loads:
-            due.append((table, survey))
-        else:
-            remember(runtime.audit, survey, survey.due)
-    due = [(table, survey) for table, survey in due if not planned.of(table).refusals]
+        if not planned.of(table).refusals:
+            remember(runtime.audit, survey, survey.due)  # so that a run need not find out types and hashes again
+    due = [(t, survey) for t, survey in planned.surveys if planned.of(t).loads and not planned.of(t).refusals]
     if due:
         with opened_applier() as applier, progress_bars(due, tally):
             _each(due, lambda t, s: _timed(tally, t, partial(applier.load_due, t, s)), parallelism)

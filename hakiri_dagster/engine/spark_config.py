@@ -26,6 +26,8 @@ _QUERY = {
     "spark.sql.files.maxPartitionBytes": str(32 * _MIB),
     "spark.sql.files.openCostInBytes": str(1 * _MIB),
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # Else PySpark tells the JVM for each call of a column function where in our code that was: half of all messages.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Can be set on a running session, so also over Connect."""
 
