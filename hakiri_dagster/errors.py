@@ -6,20 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from hakiri_dagster.security.secrets import redact
+
 ErrorKind = Literal["transient", "permanent"]
 
 
 class HakiriError(Exception):
-    """`where` is a pipeline/table, a file position or a URL without its password; `hint` is the cure."""
+    """`where` is a pipeline/table, a file position or a URL without its password; `hint` is the cure.
+
+    Wherever it ends (a terminal, a log, an event, the audit DB), it shows no secret.
+    """
 
     kind: ClassVar[ErrorKind] = "permanent"
     exit_code: ClassVar[int] = 1
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
-        self.what = what
-        self.where = where
-        self.hint = hint
-        super().__init__(what)
+        self.what = redact(what)
+        self.where = None if where is None else redact(where)
+        self.hint = None if hint is None else redact(hint)
+        super().__init__(self.what)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what

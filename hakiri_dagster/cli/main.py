@@ -190,9 +190,7 @@ def main() -> NoReturn:
     try:
         app()
     except HakiriError as error:
-        from hakiri_dagster.security.secrets import redact
-
-        print(f"error: {redact(str(error))}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except SystemExit as leaving:
         if leaving.code == _INTERRUPTED:  # what typer makes of a KeyboardInterrupt

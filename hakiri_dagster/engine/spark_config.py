@@ -26,8 +26,6 @@ _QUERY = {
     "spark.sql.files.maxPartitionBytes": str(32 * _MIB),
     "spark.sql.files.openCostInBytes": str(1 * _MIB),
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-    # Else PySpark tells the JVM for each call of a column function where in our code that was: half of all messages.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Can be set on a running session, so also over Connect."""
 
@@ -37,6 +35,8 @@ _PROCESS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
     "spark.sql.catalogImplementation": "in-memory",
+    # Else PySpark tells the JVM for each call of a column function where in our code that was: half of all messages.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Static: decided when the JVM starts."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.security.secrets import redact
 
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
 DUE_ONLY_TAG = "hakiri/due_only"
@@ -43,7 +44,7 @@ def source_key(lineage: tuple[str, ...], root: Path) -> dg.AssetKey:
     within = root.parts[1:]
     if tuple(place[: len(within)]) == within:
         place = place[len(within) :]
-    return dg.AssetKey([allowed(part) for part in (kind, *place)])
+    return dg.AssetKey([allowed(redact(part)) for part in (kind, *place)])
 
 
 def partitions_name(table: Table) -> str:

@@ -19,7 +19,6 @@ from hakiri_dagster.planning.plan import (
     Stage,
     TablePlan,
 )
-from hakiri_dagster.security.secrets import redact
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def failed_plan(table: Table, error: HakiriError) -> TablePlan:
         target=f"{table.target_schema}.{table.target_name}",
         mode=table.mode,
         is_new=False,
-        error=redact(str(error)),
+        error=str(error),
     )
 
 

@@ -9,7 +9,6 @@ from typing import Literal
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.errors import EngineError, HakiriError
 from hakiri_dagster.pipeline.way import Totals, Way
-from hakiri_dagster.security.secrets import redact
 
 
 @contextmanager
@@ -40,7 +39,7 @@ def _finish(way: Way) -> None:
         rows=totals.rows,
         bytes_=totals.bytes,
         error_kind=first.kind if first else None,
-        error_message=redact(str(first)) if first else None,
+        error_message=str(first) if first else None,
     )
 
 

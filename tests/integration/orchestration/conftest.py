@@ -27,6 +27,7 @@ class ShopProject:
     root: Path
     url: str
     instance: dg.DagsterInstance
+    env: dict[str, str] = field(default_factory=dict)
     settings: Settings = field(default_factory=lambda: Settings(retries=1, retry_base_seconds=0.01))
 
     def manifest(self, *pipelines: dict[str, Any]) -> None:
@@ -44,7 +45,7 @@ class ShopProject:
         return path
 
     def runtime(self, tally: Tally | None = None) -> Runtime:
-        return Runtime(load_project(self.root, env={}), self.settings, tally)
+        return Runtime(load_project(self.root, env=self.env), self.settings, tally)
 
     def apply(self, *ids: str) -> dict[str, Any]:
         """What `apply --json` answers, by table."""
