@@ -14,7 +14,14 @@ from hakiri_dagster.pipeline.way import Totals, Way
 @contextmanager
 def recorded(way: Way) -> Iterator[None]:
     table = way.table
-    way.audit.runs.start(way.run_id, table.pipeline_id, table.name, holder=way.holder, holder_is_dead=is_dead)
+    way.audit.runs.start(
+        way.run_id,
+        table.pipeline_id,
+        table.name,
+        holder=way.holder,
+        holder_is_dead=is_dead,
+        trace_id=way.run_id.replace("-", ""),  # a UUID has the sixteen bytes of a trace id
+    )
     try:
         yield
     except HakiriError as error:
