@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.chunks import (
+    FIRST_POSITION,
+    LAST_POSITION,
+    Bounds,
+    CursorRange,
+    NullCursor,
+    SourceFile,
+    WholeTable,
+)
 
 NO_SLICE = -1
-_FLOOR = -(2**63)
-_CEILING = 2**63 - 1
 _MICROSECONDS_A_DAY = 86_400_000_000
 
 Positions = npt.NDArray[np.int64]
 
 
 def cursor_positions(column: pa.Array) -> tuple[Positions, npt.NDArray[np.bool_]]:
-    """Cursor values as integers (`planning/chunks.py`) and which of them are NULL."""
-    nulls = np.asarray(column.is_null())
+    """Cursor values as integers (`planning/chunks.py`) and which of them have no position."""
+    try:
+        numbers = _numbers(column)
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise SourceError(
+            f"the cursor of a row has no position within 64 bits: {error}",
+            hint="set it to NULL in that row, or choose another cursor",
+        ) from error
+    return np.asarray(numbers.fill_null(0), dtype=np.int64), np.asarray(numbers.is_null())
+
+
+def _numbers(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_timestamp(kind):
-        numbers = column.cast(pa.timestamp("us", tz=kind.tz), safe=False).cast(pa.int64())
-    elif pa.types.is_date(kind):
-        numbers = pc.multiply(column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _MICROSECONDS_A_DAY)
-    elif pa.types.is_integer(kind):
-        numbers = column.cast(pa.int64())
-    else:
-        numbers = pc.floor(column).cast(pa.int64(), safe=False)
-    filled = numbers.fill_null(0)
-    return np.asarray(filled, dtype=np.int64), nulls
+        return column.cast(pa.timestamp("us", tz=kind.tz), safe=False).cast(pa.int64())
+    if pa.types.is_date(kind):
+        days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+        return pc.multiply_checked(days, _MICROSECONDS_A_DAY)
+    if pa.types.is_integer(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_string(kind):
+        return _floors_of_texts(column)
+    if pa.types.is_floating(kind):
+        column = pc.if_else(pc.is_finite(column), column, None)
+    return pc.floor(column).cast(pa.int64())
+
+
+def _floors_of_texts(column: pa.Array) -> pa.Array:
+    """Numbers that no decimal of Spark's holds come as PostgreSQL writes them."""
+    numbers = [None if text is None else Decimal(text) for text in column.to_pylist()]
+    return pa.array([None if n is None or not n.is_finite() else math.floor(n) for n in numbers], pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +84,9 @@ class Splitter:
         for index, bound in enumerate(bounds):
             match bound:
                 case CursorRange(interval):
-                    lower = _FLOOR if interval.lower is None else interval.lower
-                    ranges.append((lower, _CEILING if interval.upper is None else interval.upper, index))
+                    lower = FIRST_POSITION if interval.lower is None else max(interval.lower, FIRST_POSITION)
+                    upper = LAST_POSITION if interval.upper is None else min(interval.upper, LAST_POSITION)
+                    ranges.append((lower, upper, index))
                 case NullCursor():
                     null_slice = index
                 case SourceFile(path, _):
@@ -91,13 +119,13 @@ class Splitter:
         return slices
 
     def _by_cursor(self, cursor: pa.Array) -> npt.NDArray[np.int32]:
-        positions, nulls = cursor_positions(cursor)
+        positions, without = cursor_positions(cursor)
         slices = np.full(len(positions), NO_SLICE, dtype=np.int32)
         if self.lowers:
             place = np.searchsorted(np.array(self.lowers, dtype=np.int64), positions, side="right") - 1
-            inside = (place >= 0) & ~nulls
+            inside = (place >= 0) & ~without
             uppers = np.array(self.uppers, dtype=np.int64)[np.maximum(place, 0)]
-            inside &= (positions < uppers) | (uppers == _CEILING)
+            inside &= (positions < uppers) | (uppers == LAST_POSITION)
             slices[inside] = np.array(self.range_slices, dtype=np.int32)[place[inside]]
-        slices[nulls] = self.null_slice
+        slices[without] = self.null_slice
         return slices

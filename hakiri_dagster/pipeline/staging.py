@@ -12,7 +12,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -251,9 +251,9 @@ class _Task:
         files = self._files(index)
         files.add(rows)
         if cursor is not None:
-            positions, nulls = cursor_positions(cursor)
-            if not nulls.all():
-                highest = int(positions[~nulls].max())
+            positions, without = cursor_positions(cursor)
+            if not without.all():
+                highest = int(positions[~without].max())
                 files.cursor_max = highest if files.cursor_max is None else max(files.cursor_max, highest)
 
     def _with_provenance(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> pa.RecordBatch:
@@ -324,8 +324,3 @@ def _storable(value: object) -> object:
             return [_storable(item) for item in value]
         case _:
             return str(value)
-
-
-def stamp() -> datetime:
-    """When the rows of a load were ingested: one instant a load."""
-    return datetime.now(UTC)

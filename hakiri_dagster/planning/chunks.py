@@ -1,19 +1,23 @@
 """What a chunk and a slice are. Values only: how a plan is cut is in `chunk_plan`, what of it is due in `due`.
 
 Cursor positions are plain integers on every path: numeric cursors as they are (floor for fractions), times as
-microseconds since 1970-01-01 UTC. So intervals, coverage and the splitting of rows need one arithmetic.
+microseconds since 1970-01-01 UTC. So intervals, coverage and the splitting of rows need one arithmetic. They fit 64
+bits: sources refuse what lies beyond. NaN and infinity have no position.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 CursorKind = Literal["timestamp", "date", "numeric"]
 
 FULL_KEY = "full"
 NULL_KEY = "null"
 OUTSIDE_KEY = "outside"
+
+FIRST_POSITION: Final = -(2**63)
+LAST_POSITION: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,7 +37,7 @@ class CursorRange:
 
 @dataclass(frozen=True, slots=True)
 class NullCursor:
-    """The rows whose cursor is NULL."""
+    """The rows whose cursor has no position: NULL, NaN, infinity."""
 
 
 @dataclass(frozen=True, slots=True)

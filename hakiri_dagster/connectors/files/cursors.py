@@ -1,13 +1,15 @@
 """The cursor of a table of files: its kind, its extent in each file, the condition for a set of slices.
 
-Lines that could not be parsed have no cursor: they count as NULL and are read with the NULL chunk, whichever files
-and windows are read before.
+NaN and infinity have no position: they count as NULL and are read with the NULL chunk. So do lines that could not be
+parsed, whichever files and windows are read before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row
@@ -15,9 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, FileState
 from hakiri_dagster.connectors.files.footers import CursorStatistics
-from hakiri_dagster.connectors.files.types import is_number, quoted
+from hakiri_dagster.connectors.files.types import FLOATS, is_number, quoted
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import (
+    FIRST_POSITION,
+    LAST_POSITION,
     Bounds,
     CursorKind,
     CursorRange,
@@ -64,19 +68,26 @@ class Cursor:
         return F.col(quoted(self.name))
 
     @property
+    def has_position(self) -> Column:
+        """Never NULL, so that its opposite is all other rows."""
+        there = self.column.isNotNull()
+        if self.spark_type not in FLOATS:
+            return there
+        # Spark's NaN is greater than infinity
+        return there & (self.column > F.lit(-math.inf)) & (self.column < F.lit(math.inf))
+
+    @property
     def nothing(self) -> tuple[CursorStatistics, int]:
         """What a file without rows tells."""
         return CursorStatistics(None, None, 0), 0
 
     def extents(self, rows: DataFrame) -> Mapping[int, tuple[CursorStatistics, int]]:
         """Statistics and number of rows, by the file's marker. One pass."""
-        value = self.column
-        if self.spark_type in ("float", "double"):
-            value = F.when(~F.isnan(value), value)
+        value = F.when(self.has_position, self.column)
         found = rows.groupBy(FILE_COLUMN).agg(
             self._told(F.min(value)).alias("lower"),
             self._told(F.max(value)).alias("upper"),
-            F.sum(F.when(self.column.isNull(), 1).otherwise(0)).alias("nulls"),
+            F.sum(F.when(self.has_position, 0).otherwise(1)).alias("nulls"),
             F.count("*").alias("total"),
         )
         return {row[FILE_COLUMN]: (self._statistics(row), row["total"]) for row in found.collect()}
@@ -89,7 +100,7 @@ class Cursor:
             case "date":
                 return F.unix_date(value)
             case "numeric":
-                return F.floor(value)
+                return value.cast("double") if self.spark_type in FLOATS else value
 
     def _statistics(self, row: Row) -> CursorStatistics:
         return CursorStatistics(self._position(row["lower"]), self._position(row["upper"]), row["nulls"])
@@ -99,8 +110,19 @@ class Cursor:
             return None
         if isinstance(told, str):
             return int(np.datetime64(told.removeprefix("+"), "us").astype(np.int64))
-        number = int(str(told))
+        assert isinstance(told, int | float | Decimal)
+        number = math.floor(told)
         return number * _MICROSECONDS_A_DAY if self.kind == "date" else number
+
+    def refuse_beyond(self, statistics: CursorStatistics, path: str, label: str) -> None:
+        """Positions that 64 bits do not hold."""
+        for position in (statistics.lower, statistics.upper):
+            if position is not None and not FIRST_POSITION <= position <= LAST_POSITION:
+                raise SourceError(
+                    f"{path}: the cursor `{self.name}` reaches {position}, which is no position within 64 bits",
+                    where=label,
+                    hint="set it to NULL in such rows, or choose another cursor",
+                )
 
     def literal(self, position: int) -> Column:
         """The lowest value at or above a position."""
@@ -112,7 +134,7 @@ class Cursor:
             case "date":
                 return F.date_from_unix_date(F.lit(-(-position // _MICROSECONDS_A_DAY)).cast("int"))
             case "numeric":
-                return F.lit(position)
+                return F.lit(_double(position) if self.spark_type in FLOATS else position)
 
     def condition(self, bounds: Sequence[Bounds]) -> Column | None:
         """The rows of all slices and perhaps some between them. None: every row."""
@@ -121,17 +143,23 @@ class Cursor:
         if any(isinstance(bound, WholeTable | SourceFile) for bound in bounds):
             return None
         if not ranges:
-            return self.column.isNull()
+            return ~self.has_position
         inside = self._inside(hull(ranges))
-        return inside | self.column.isNull() if nulls else inside
+        return inside | ~self.has_position if nulls else inside
 
     def _inside(self, interval: Interval) -> Column:
-        inside = self.column.isNotNull()
-        if interval.lower is not None:
+        inside = self.has_position
+        if interval.lower is not None and interval.lower > FIRST_POSITION:
             inside = inside & (self.column >= self.literal(interval.lower))
-        if interval.upper is not None:
+        if interval.upper is not None and interval.upper <= LAST_POSITION:
             inside = inside & (self.column < self.literal(interval.upper))
         return inside
+
+
+def _double(position: int) -> float:
+    """The lowest one at or above: rounded down, it would cut off the highest row before it."""
+    nearest = float(position)
+    return nearest if nearest >= position else math.nextafter(nearest, math.inf)
 
 
 def hull(intervals: Sequence[Interval]) -> Interval:

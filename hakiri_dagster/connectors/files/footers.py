@@ -17,16 +17,17 @@ import pyarrow.parquet as pq
 
 from hakiri_dagster.connectors.files.arrow_types import FileColumn, file_column
 from hakiri_dagster.connectors.files.formats import Format
+from hakiri_dagster.connectors.files.types import FLOATS
 from hakiri_dagster.errors import SourceError
 
 _THREADS = min(8, 2 * (os.cpu_count() or 1))
 _MICROSECONDS_A_DAY = 86_400_000_000
-_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
 @dataclass(frozen=True, slots=True)
 class CursorStatistics:
-    """Positions (`planning/chunks.py`); `lower` is None where every cursor is NULL."""
+    """Positions (`planning/chunks.py`); `lower` is None where no cursor has one, `nulls` how many have none."""
 
     lower: int | None
     upper: int | None
@@ -165,8 +166,8 @@ def _chunk_statistics(chunk: pq.ColumnChunkMetaData, column: FileColumn, unit: s
         return None
     if statistics.null_count == chunk.num_values:
         return CursorStatistics(None, None, statistics.null_count)
-    if not statistics.has_min_max:
-        return None
+    if not statistics.has_min_max or column.spark_type in FLOATS:
+        return None  # writers leave NaN out of the statistics and count it nowhere
     lower, upper = (_position(statistics, end, column, unit) for end in ("min", "max"))
     if lower is None or upper is None:
         return None
@@ -180,8 +181,9 @@ def _position(statistics: Any, end: str, column: FileColumn, unit: str | None) -
     if column.spark_type == "date":
         return int(raw) * _MICROSECONDS_A_DAY
     value = getattr(statistics, end)
-    if column.spark_type in _NUMBERS or isinstance(value, Decimal):
-        return math.floor(value) if math.isfinite(value) else None
+    if column.spark_type in _INTEGERS or isinstance(value, Decimal):
+        whole: int = math.floor(value)
+        return whole
     return None
 
 

@@ -168,6 +168,8 @@ class FilesTable:
             with told_in_our_words(self.label):
                 by_marker = cursor.extents(frame)
             told |= {path: by_marker.get(marker_of(path), cursor.nothing) for path in silent}
+        for path, (statistics, _) in sorted(told.items()):
+            cursor.refuse_beyond(statistics, path, self.label)
         return tuple(with_statistics(s, *told[s.path]) if s.path in told else s for s in states)
 
     def _needed(self, slices: Sequence[Slice], files: Mapping[str, FileState]) -> list[FileState]:

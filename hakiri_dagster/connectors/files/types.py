@@ -7,6 +7,7 @@ import re
 from hakiri_dagster.planning.columns import Column
 
 MAX_PRECISION = 38
+FLOATS = ("float", "double")
 
 _DECIMAL = re.compile(r"^decimal\((\d+),(\d+)\)$")
 _NUMERIC = re.compile(r"^(?:numeric|decimal)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)$")
@@ -63,7 +64,7 @@ def is_integer(spark_type: str) -> bool:
 
 
 def is_number(spark_type: str) -> bool:
-    return is_integer(spark_type) or spark_type in ("float", "double") or decimal_parts(spark_type) is not None
+    return is_integer(spark_type) or spark_type in FLOATS or decimal_parts(spark_type) is not None
 
 
 def is_text(postgres_type: str) -> bool:

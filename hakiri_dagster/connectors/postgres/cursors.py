@@ -14,6 +14,8 @@ from psycopg.rows import TupleRow
 from hakiri_dagster.connectors.postgres.catalog import Relation, did_you_mean
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import (
+    FIRST_POSITION,
+    LAST_POSITION,
     Bounds,
     CursorKind,
     CursorRange,
@@ -27,16 +29,20 @@ from hakiri_dagster.planning.chunks import (
 _MICROSECONDS_A_SECOND = 1_000_000
 _MICROSECONDS_A_DAY = 86_400 * _MICROSECONDS_A_SECOND
 
-_POSITIONS_END = 2**63
+_FARTHEST = 10**100
+"""Of a number that may have a position. NaN and infinity lie beyond, told apart so that an index answers, and in
+versions of PostgreSQL too that know no infinite number."""
 
 _INDEXED_EXTENT = sql.SQL(
-    "SELECT {lower}, {upper}, (SELECT count(*) FROM {table} WHERE {cursor} IS NULL),"
+    "SELECT {lower}, {upper}, (SELECT count(*) FROM {table} WHERE {unplaced}),"
     " (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
-    " FROM (SELECT (SELECT min({cursor}) FROM {table}) AS lower, (SELECT max({cursor}) FROM {table}) AS upper) AS edge"
+    " FROM (SELECT (SELECT min({cursor}) FROM {table} WHERE {placed}) AS lower,"
+    " (SELECT max({cursor}) FROM {table} WHERE {placed}) AS upper) AS edge"
 )
 _SCANNED_EXTENT = sql.SQL(
     "WITH edge AS MATERIALIZED"
-    " (SELECT min({cursor}) AS lower, max({cursor}) AS upper, count(*) - count({cursor}) AS nulls FROM {table})"
+    " (SELECT min({cursor}) FILTER (WHERE {placed}) AS lower, max({cursor}) FILTER (WHERE {placed}) AS upper,"
+    " count(*) FILTER (WHERE {unplaced}) AS nulls FROM {table})"
     " SELECT {lower}, {upper}, nulls, (SELECT count(*) FROM {table} WHERE {cursor} = (SELECT upper FROM edge))"
     " FROM edge"
 )
@@ -55,11 +61,13 @@ _INTEGER = sql.SQL("{}::int8")
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`type` is the column's base type in PostgreSQL (`timestamptz`)."""
+    """`type` is the column's base type in PostgreSQL (`timestamptz`). `as_text`: a number that no decimal of Spark's
+    holds travels as text, NaN and infinity too. Of other types, Spark could not hold such values either."""
 
     name: str
     type: str
     kind: CursorKind
+    as_text: bool = False
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -69,6 +77,20 @@ class Cursor:
     def _compared(self) -> sql.Composable:
         """An oid is compared with no number that is not an oid too."""
         return _INTEGER.format(self.identifier) if self.type == "oid" else self.identifier
+
+    @property
+    def placed(self) -> sql.Composable:
+        """The rows whose cursor has a position, as far as the type can tell."""
+        if not self.as_text:
+            return sql.SQL("{} IS NOT NULL").format(self.identifier)
+        return sql.SQL("({0} BETWEEN {1} AND {2})").format(self.identifier, -_FARTHEST, _FARTHEST)
+
+    @property
+    def unplaced(self) -> sql.Composable:
+        if not self.as_text:
+            return sql.SQL("{} IS NULL").format(self.identifier)
+        beyond = sql.SQL("({0} IS NULL OR {0} < {1} OR {0} > {2})")
+        return beyond.format(self.identifier, -_FARTHEST, _FARTHEST)
 
     def literal(self, position: int) -> sql.Composable:
         """The first value of the column's type at or after the position."""
@@ -91,8 +113,8 @@ class Cursor:
             sides.append(sql.SQL("{} >= {}").format(self._compared, self.literal(interval.lower)))
         if interval.upper is not None:
             sides.append(sql.SQL("{} < {}").format(self._compared, self.literal(interval.upper)))
-        if not sides:
-            return sql.SQL("{} IS NOT NULL").format(self.identifier)
+        if len(sides) < 2:
+            sides.append(self.placed)
         return sql.SQL("({})").format(sql.SQL(" AND ").join(sides))
 
     def condition(self, bounds: Sequence[Bounds]) -> sql.Composable | None:
@@ -101,7 +123,7 @@ class Cursor:
             return None
         parts = [self.within(interval) for interval in merged(list(_intervals(bounds)))]
         if any(isinstance(bound, NullCursor) for bound in bounds):
-            parts.append(sql.SQL("{} IS NULL").format(self.identifier))
+            parts.append(self.unplaced)
         return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
 
     def position(self, value: sql.Composable) -> sql.Composable:
@@ -127,7 +149,8 @@ def cursor_of(relation: Relation, name: str, text_columns: frozenset[str], where
             where=where,
             hint="a cursor is a timestamp, a date, an integer or a numeric column that is not in `text_columns`",
         )
-    return Cursor(name, column.type, column.cursor_kind)
+    as_text = column.as_column(as_text=False).spark_type == "string"
+    return Cursor(name, column.type, column.cursor_kind, as_text)
 
 
 def extent(
@@ -137,6 +160,8 @@ def extent(
     names = {
         "table": table,
         "cursor": cursor.identifier,
+        "placed": cursor.placed,
+        "unplaced": cursor.unplaced,
         "lower": cursor.position(sql.SQL("edge.lower")),
         "upper": cursor.position(sql.SQL("edge.upper")),
     }
@@ -198,7 +223,7 @@ def _one(connection: Connection[TupleRow], statement: sql.Composed) -> TupleRow:
 def _whole(value: Decimal | None, cursor: Cursor, where: str) -> int | None:
     if value is None:
         return None
-    if not value.is_finite() or abs(value) >= _POSITIONS_END:
+    if not value.is_finite() or not FIRST_POSITION <= value <= LAST_POSITION:
         raise SourceError(
             f"the cursor {cursor.name!r} holds {value} in some rows, which is no position",
             where=where,

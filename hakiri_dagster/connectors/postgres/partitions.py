@@ -89,12 +89,12 @@ def _blocks(lower: int, upper: int | None) -> sql.Composable:
 
 
 def cursor_ranges(cursor: Cursor, lowest: int, highest: int, count: int) -> list[sql.Composable]:
-    """Ranges of equal width, open at both ends; NULLs come with the first."""
+    """Ranges of equal width, open at both ends; rows without a position come with the first."""
     span = highest + 1 - lowest
     cuts = sorted({lowest + span * part // count for part in range(1, count)} - {lowest})
     ends = [None, *cuts, None]
     ranges = [cursor.within(Interval(lower, upper)) for lower, upper in pairwise(ends)]
-    ranges[0] = sql.SQL("({} OR {} IS NULL)").format(ranges[0], cursor.identifier)
+    ranges[0] = sql.SQL("({} OR {})").format(ranges[0], cursor.unplaced)
     return ranges
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -179,6 +181,55 @@ class TestCursors:
             "right": "",
         }
         assert shop.column("right", "id") == [1]
+
+    @pytest.mark.parametrize("format_", ["parquet", "csv"])
+    def test_rows_whose_cursor_is_nan_or_infinite_are_loaded_once(self, shop: ShopProject, format_: str) -> None:
+        settings = {"incremental": "score", "columns": {"score": "double precision"}, "backfill": {"window": 10}}
+
+        def write(scores: list[float | None]) -> None:
+            rows = pa.table({"id": range(len(scores)), "score": pa.array(scores, pa.float64())})
+            path = shop.file(f"data/orders.{format_}", b"")
+            (pq.write_table if format_ == "parquet" else pc.write_csv)(rows, path)
+
+        shop.manifest(
+            {
+                "id": "shop",
+                "source": {"connector": "files", "config": {"path": "data", "format": format_}},
+                "tables": [{"name": "orders"} | settings],
+            }
+        )
+        write([5.5, math.nan, math.inf, -math.inf, None, 15.0])
+        told = shop.apply()["orders"]
+        assert (told["rows"], told["error"]) == (6, None)
+        write([5.5, math.nan, math.inf, -math.inf, None, 15.0, math.nan])
+        assert shop.apply()["orders"]["error"] is None
+        assert shop.column("orders", "id") == list(range(7))
+        assert shop.apply()["orders"]["chunks"]["done"] == 0
+        shop.again("orders")
+        assert shop.column("orders", "id") == list(range(7))
+
+    def test_numbers_of_a_database_that_are_nan_or_infinite_are_loaded_once(self, shop: ShopProject) -> None:
+        shop.execute("CREATE SCHEMA src")
+        shop.execute("CREATE TABLE src.orders AS SELECT n AS id, n * 3.5 AS score FROM generate_series(1, 3) AS n")
+        shop.execute("INSERT INTO src.orders VALUES (4, 'NaN'), (5, 'Infinity'), (6, '-Infinity'), (7, NULL)")
+        shop.manifest(
+            {
+                "id": "shop",
+                "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+                "tables": [{"name": "orders", "incremental": "score", "backfill": {"window": 5}}],
+            }
+        )
+        told = shop.apply()["orders"]
+        assert (told["rows"], told["error"]) == (7, None)
+        assert shop.apply()["orders"]["chunks"]["done"] == 0
+        shop.again("orders")
+        assert shop.column("orders", "id") == list(range(1, 8))
+
+    def test_a_cursor_beyond_64_bits_stops_its_table_with_a_hint(self, shop: ShopProject) -> None:
+        rows = pa.table({"id": [1, 2], "n": pa.array([5, 2**64 - 1], pa.uint64())})
+        told = parquet_shop(shop, rows, incremental="n", backfill={"window": 1000}).apply()["orders"]
+        assert "orders.parquet: the cursor `n` reaches 18446744073709551615, which is no position" in told["error"]
+        assert "hint: set it to NULL in such rows, or choose another cursor" in told["error"]
 
     def test_a_text_cursor_of_a_file_is_refused_with_the_cure(self, csv_shop: Declare) -> None:
         shop = csv_shop(incremental="name")

@@ -1,4 +1,5 @@
 import itertools
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hakiri_dagster.errors import SourceError
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
 from hakiri_dagster.planning.chunks import (
     CursorRange,
@@ -46,6 +48,45 @@ def test_rows_without_a_cursor_go_to_their_own_slice_only_if_it_is_loaded() -> N
     assert without.assign(2, values, None).tolist() == [NO_SLICE, 0]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([math.nan, math.inf, -math.inf, None, 5.5]),
+        pa.array([math.nan, math.inf, -math.inf, None, 5.5], pa.float32()),
+        pa.array(["NaN", "Infinity", "-Infinity", None, "5.5"]),
+    ],
+    ids=["double", "float", "numeric as text"],
+)
+def test_nan_and_infinity_go_where_null_goes_and_are_no_highest_cursor(values: pa.Array) -> None:
+    bounds = [*ranges((None, 5), (5, None)), NullCursor()]
+    assert Splitter.of(bounds, {}).assign(5, values, None).tolist() == [2, 2, 2, 2, 1]
+    positions, without = cursor_positions(values)
+    assert (without.tolist(), positions[~without].max()) == ([True, True, True, True, False], 5)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([Decimal(2**64 + 5)], pa.decimal128(38, 0)),
+        pa.array([Decimal(-(2**63) - 1)], pa.decimal128(38, 0)),
+        pa.array([2**63], pa.uint64()),
+        pa.array([2.0**63]),
+        pa.array([str(2**63)]),
+        pa.array([2**31 - 1], pa.int32()).cast(pa.date32()),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_a_cursor_beyond_64_bits_is_refused_not_wrapped(values: pa.Array) -> None:
+    with pytest.raises(SourceError, match=r"no position within 64 bits(.|\n)*set it to NULL"):
+        Splitter.of(ranges((0, 1000)), {}).assign(1, values, None)
+
+
+def test_the_last_window_may_end_beyond_64_bits() -> None:
+    last = 2**63 - 1
+    splitter = Splitter.of(ranges((-(2**70), 0), (last - 10, 2**70)), {})
+    assert splitter.assign(3, pa.array([-(2**63), last - 11, last]), None).tolist() == [0, NO_SLICE, 1]
+
+
 def test_files_are_told_apart_by_their_marker() -> None:
     splitter = Splitter.of([SourceFile("/a", "0" * 32), SourceFile("/b", "1" * 32)], {"/a": 7, "/b": -3})
     assert splitter.assign(3, None, pa.array([-3, 7, 99])).tolist() == [1, 0, NO_SLICE]
@@ -66,6 +107,9 @@ def test_a_whole_table_is_one_slice() -> None:
         (pa.array([Decimal("12.90")], pa.decimal128(10, 2)), 12),
         (pa.array([Decimal("-12.10")], pa.decimal128(10, 2)), -13),
         (pa.array([-1.5], pa.float64()), -2),
+        (pa.array([float(2**62)], pa.float64()), 2**62),
+        (pa.array(["-1.50"]), -2),
+        (pa.array(["9223372036854775807.9999999999999999999999999"]), 2**63 - 1),
     ],
 )
 def test_positions_are_whole_numbers_of_the_cursor(values: pa.Array, expected: int) -> None:

@@ -69,7 +69,9 @@ def _within_bounds(work: Work) -> sql.Composable:
         case CursorRange(interval):
             return _within(work, interval.lower, interval.upper)
         case NullCursor():
-            return sql.SQL("{} IS NULL").format(_cursor(work))
+            # by its text, because not every type knows these values, nor does every version of PostgreSQL
+            unplaced = sql.SQL("({0} IS NULL OR {0}::text IN ('NaN', 'Infinity', '-Infinity'))")
+            return unplaced.format(_cursor(work))
         case SourceFile(_, content_hash):
             if any(column.name == SOURCE_FILE_HASH_COLUMN for column in work.load.target.columns):
                 file_hash = sql.Literal(bytes.fromhex(content_hash))

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,7 +47,7 @@ def test_the_extent_of_text_files_is_looked_up_once_a_file(source, remember, for
     ("array", "kind", "lower", "upper"),
     [
         (pa.array([3, None, 9]), "numeric", 3, 9),
-        (pa.array([-1.5, None, 2.5]), "numeric", -2, 2),
+        (pa.array([Decimal("-1.5"), None, Decimal("2.5")]), "numeric", -2, 2),
         (pa.array([date(1969, 12, 31), None, date(2024, 1, 1)]), "date", -86_400_000_000, micros(2024, 1, 1)),
         (
             pa.array([datetime(2024, 1, 1), None], pa.timestamp("ns")),
@@ -67,6 +69,78 @@ def test_the_extent_of_parquet_comes_from_the_footer(source, array, kind, lower,
     found = source.discover(cursor="c")
     assert (found.cursor_kind, found.extent.lower, found.extent.upper, found.extent.nulls) == (kind, lower, upper, 1)
     assert (found.rows_estimate, source.spark_starts) == (len(array), 0)
+
+
+NOWHERE = [math.nan, math.inf, -math.inf, None]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_nan_and_infinity_in_parquet_belong_to_the_null_chunk(source, kind):
+    values = pa.array([-1.5, *NOWHERE, 2.5], kind)
+    pq.write_table(pa.table({"id": range(6), "c": values}), source.write("a.parquet", b""), row_group_size=3)
+    found = source.discover(cursor="c")
+    assert (found.extent.lower, found.extent.upper, found.extent.nulls) == (-2, 2, 4)
+    assert source.spark_starts == 1  # no footer tells whether there is a NaN
+
+    def ids(*bounds):
+        return sorted(row.id for row in source.rows(found, "c", *bounds))
+
+    assert ids(window(None, None)) == [0, 5]
+    assert ids(window(None, 0)) == [0]
+    assert ids(window(0, None)) == [5]
+    assert ids(NullCursor()) == [1, 2, 3, 4]
+    assert ids(window(0, 10), NullCursor()) == [1, 2, 3, 4, 5]
+
+
+def test_nan_and_infinity_in_text_belong_to_the_null_chunk(source):
+    source.columns = {"c": "double precision"}
+    source.write("a.csv", "id,c\n1,NaN\n2,1.5\n3,-inf\n4,\n")
+    found = source.discover(cursor="c")
+    assert (found.extent.lower, found.extent.upper, found.extent.nulls) == (1, 1, 3)
+    assert sorted(row.id for row in source.rows(found, "c", NullCursor())) == [1, 3, 4]
+    assert [row.id for row in source.rows(found, "c", window(None, None))] == [2]
+
+
+def test_a_file_of_nan_only_has_a_null_chunk_and_no_extent(source):
+    pq.write_table(pa.table({"c": [math.nan, math.nan]}), source.write("a.parquet", b""))
+    extent = source.discover(cursor="c").extent
+    assert (extent.lower, extent.upper, extent.nulls) == (None, None, 2)
+
+
+def test_windows_of_large_floats_lose_no_row_between_two_numbers_that_a_double_holds(source):
+    values = [float(2**60 + 256 * n) for n in range(4)]
+    pq.write_table(pa.table({"c": values}), source.write("a.parquet", b""))
+    found = source.discover(cursor="c")
+    edge = 2**60 + 256 + 100  # as a double it would be the second value
+    assert sorted(row.c for row in source.read(found, "c", window(None, edge)).frame.collect()) == values[:2]
+    assert sorted(row.c for row in source.read(found, "c", window(edge, None)).frame.collect()) == values[2:]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1, 2**64 - 1], pa.uint64()),
+        pa.array([Decimal(1), Decimal(2**64 + 5)], pa.decimal128(38, 0)),
+        pa.array([Decimal(1), Decimal(-(2**63) - 1)], pa.decimal128(38, 0)),
+        pa.array([1.0, 1e300]),
+        pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32()),
+    ],
+    ids=lambda array: str(array.type),
+)
+@pytest.mark.parametrize("told", [True, False], ids=["by the footer", "by a scan"])
+def test_a_cursor_beyond_64_bits_is_refused_with_its_file(source, array, told):
+    pq.write_table(pa.table({"c": array}), source.write("a.parquet", b""), write_statistics=told)
+    with pytest.raises(SourceError, match=r"a\.parquet: the cursor `c` reaches -?\d+, which is no position") as refused:
+        source.discover(cursor="c")
+    assert "choose another cursor" in str(refused.value)
+
+
+def test_the_highest_numbers_of_64_bits_are_positions(source):
+    last = 2**63 - 1
+    pq.write_table(pa.table({"c": pa.array([1, last], pa.uint64())}), source.write("a.parquet", b""))
+    found = source.discover(cursor="c")
+    assert found.extent.upper == last
+    assert [row.c for row in source.rows(found, "c", window(last - 5, last + 995))] == [last]
 
 
 def test_the_footer_and_a_scan_agree(source):

@@ -71,7 +71,37 @@ def test_the_extent_of_a_number_is_its_floor(
     assert (found.extent.lower, found.extent.upper, found.extent.rows_at_upper) == expected
 
 
-@pytest.mark.parametrize(("kind", "value"), [("timestamptz", "infinity"), ("date", "-infinity"), ("numeric", "NaN")])
+@pytest.mark.parametrize("index", [True, False])
+def test_numbers_without_a_position_are_counted_and_read_as_null(source: Source, index: bool) -> None:
+    source.run(
+        "CREATE TABLE t (id int, n numeric)",
+        "INSERT INTO t VALUES (1, 'NaN'), (2, 'Infinity'), (3, '-Infinity'), (4, NULL), (5, 0.5), (6, 7)",
+    )
+    if index:
+        source.run("CREATE INDEX ON t (n)")
+    extent = source.discover("t", "n").extent
+    assert extent is not None
+    assert (extent.lower, extent.upper, extent.nulls, extent.rows_at_upper) == (0, 7, 4, 1)
+
+    def ids(*bounds: CursorRange | NullCursor) -> list[int]:
+        return sorted(source.rows("t", *bounds, cursor="n").column("id").to_pylist())
+
+    assert ids(NullCursor()) == [1, 2, 3, 4]
+    assert ids(CursorRange(Interval(None, None))) == [5, 6]
+    assert ids(CursorRange(Interval(None, 1))) == [5]
+    assert ids(CursorRange(Interval(1, None))) == [6]
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
+def test_a_number_beyond_64_bits_is_refused(source: Source, value: int) -> None:
+    source.run("CREATE TABLE t (n numeric)", f"INSERT INTO t VALUES (1), ({value})")
+    with pytest.raises(SourceError, match="no position"):
+        source.discover("t", "n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("timestamptz", "infinity"), ("date", "-infinity"), ("numeric(10,2)", "NaN")]
+)
 def test_a_cursor_without_a_position_is_refused(source: Source, kind: str, value: str) -> None:
     source.run(f"CREATE TABLE t (c {kind})", f"INSERT INTO t VALUES ('{value}')")
     with pytest.raises(SourceError, match="no position"):
