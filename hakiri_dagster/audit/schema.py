@@ -77,7 +77,7 @@ PIPELINE_RUN: Final = Table(
     Index("pipeline_run_recent", "pipeline_id", "table_name", "started_at"),
 )
 
-# `predicate` is the chunk's bounds as JSON; cursors are text because they may be wider than 64 bits.
+# `predicate` is the chunk's bounds as JSON; its cursors are positions (`planning/chunks.py`), as text.
 PIPELINE_CHUNKS: Final = Table(
     "pipeline_chunks",
     METADATA,

@@ -79,7 +79,7 @@ FileState = FileVersion
 class Discovery:
     """What the source holds now.
 
-    `extent` when a cursor was asked for; `files` for file sources; `changed_at` is an opaque fingerprint of the
+    `extent` when a cursor was asked for; `files` for file sources; `fingerprint` is an opaque one of the
     whole source where one is cheap (files), else None; `rows_estimate` where one is cheap.
     """
 
