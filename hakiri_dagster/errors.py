@@ -136,10 +136,6 @@ class LeaseLost(HakiriError):
     """Another worker took this chunk over, so this attempt publishes nothing."""
 
 
-class ChunkBusy(HakiriError):
-    """Another live worker holds this chunk."""
-
-
 class NotYet(HakiriError):
     """A feature that the manifest language has and this version does not build yet."""
 

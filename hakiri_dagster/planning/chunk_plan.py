@@ -52,7 +52,6 @@ class WindowSettings:
 
     window: Window
     start_from: int | None = None
-    allow_many: bool = False
 
     @classmethod
     def parse(cls, kind: CursorKind, window: str | int | None, start_from: str | int | None) -> WindowSettings:
@@ -112,7 +111,7 @@ def _on_calendar(position: int, window: Window) -> int:
 
 
 def _refuse_too_many(count: int, lowest: int, highest: int, settings: WindowSettings) -> None:
-    if count <= MOST_CHUNKS or settings.allow_many:
+    if count <= MOST_CHUNKS:
         return
     fits = next((name for name, window in _candidates(settings.window) if _fits(window, lowest, highest)), "1y")
     raise PlanError(

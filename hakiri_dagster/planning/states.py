@@ -84,10 +84,6 @@ class Due:
     overtaken: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    @property
-    def converged(self) -> bool:
-        return not self.slices and not self.busy
-
 
 def to_be_stored(states: Iterable[ChunkState], stored: Mapping[str, ChunkState]) -> tuple[ChunkState, ...]:
     """Those that differ from what the audit DB says. A chunk that an attempt holds is the attempt's to write."""

@@ -109,12 +109,10 @@ def test_far_too_many_windows_are_refused_with_one_that_fits(window: str, better
     assert f"backfill.window to {better}" in str(refused.value)
 
 
-def test_far_too_many_id_ranges_are_refused_unless_allowed() -> None:
+def test_far_too_many_id_ranges_are_refused() -> None:
     extent = Extent(0, 10**9, 0)
     with pytest.raises(PlanError, match=r"backfill\.window to 100000 "):
         plan_chunks("numeric", extent, WindowSettings.parse("numeric", 1_000, None), NOW)
-    allowed = WindowSettings(WindowSettings.parse("numeric", 9_000, None).window, allow_many=True)
-    assert len(plan_chunks("numeric", extent, allowed, NOW)) == 111_112
 
 
 def test_two_files_of_one_content_are_one_chunk() -> None:
