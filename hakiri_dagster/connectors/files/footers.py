@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from hakiri_dagster.connectors.files.arrow_types import FileColumn, file_column
 from hakiri_dagster.connectors.files.formats import Format
-from hakiri_dagster.connectors.files.types import FLOATS
 from hakiri_dagster.errors import SourceError
 
 _THREADS = min(8, 2 * (os.cpu_count() or 1))
@@ -166,8 +165,8 @@ def _chunk_statistics(chunk: pq.ColumnChunkMetaData, column: FileColumn, unit: s
         return None
     if statistics.null_count == chunk.num_values:
         return CursorStatistics(None, None, statistics.null_count)
-    if not statistics.has_min_max or column.spark_type in FLOATS:
-        return None  # writers leave NaN out of the statistics and count it nowhere
+    if not statistics.has_min_max:
+        return None
     lower, upper = (_position(statistics, end, column, unit) for end in ("min", "max"))
     if lower is None or upper is None:
         return None
@@ -184,7 +183,7 @@ def _position(statistics: Any, end: str, column: FileColumn, unit: str | None) -
     if column.spark_type in _INTEGERS or isinstance(value, Decimal):
         whole: int = math.floor(value)
         return whole
-    return None
+    return None  # floats among others: their NaN are left out of the statistics, and counted nowhere
 
 
 def _micros(raw: Any, unit: str | None) -> int | None:
