@@ -104,7 +104,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One slice on its way into one target."""
+    """One slice on its way into one target. `supersedes` are chunks whose rows it replaces, whatever its bounds."""
 
     table: Table
     slice: Slice
@@ -113,6 +113,7 @@ class Load:
     attempt: int
     target: Target
     columns: tuple[str, ...]
+    supersedes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

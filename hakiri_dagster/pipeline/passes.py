@@ -119,5 +119,6 @@ def _slice(way: Way, target: Target, staging: Staging, index: int, claim: Claime
         attempt=claim.attempt,
         target=target,
         columns=staging.columns,
+        supersedes=claim.claim.due.supersedes,
     )
     return StagedSlice(claim, load, staging.candidate(index), staging, index)

@@ -17,10 +17,11 @@ def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState], files: Ite
     """
     known = {state.key: state for state in states}
     newest = max((state.generation for state in known.values()), default=1)
-    earlier = _Earlier.of([*(_file(chunk.bounds) for chunk in desired), *files], known.values())
+    followed = _followed(known.values(), desired)
+    earlier = _Earlier.of([*(_file(chunk.bounds) for chunk in desired), *files], followed)
     verdicts = [_judge(chunk, known, earlier, newest) for chunk in desired]
     planned = {chunk.key for chunk in desired}
-    gone = [state for key, state in known.items() if key not in planned]
+    gone = [state for state in followed if state.key not in planned]
     done = [state for state, owed in verdicts if owed is None]
     changed = [
         *(state for state, _ in verdicts),
@@ -34,6 +35,17 @@ def due_files(desired: Sequence[Chunk], states: Iterable[ChunkState], files: Ite
         carried_over=tuple(s.key for s in done if s.key not in known or known[s.key].status != "done"),
         overtaken=tuple(state.key for state in gone if state.status == "running"),
     )
+
+
+def _followed(states: Iterable[ChunkState], desired: Sequence[Chunk]) -> list[ChunkState]:
+    """A content that moved goes with the path that holds it now: what becomes of its old path no longer matters."""
+    now = {_file(chunk.bounds).content_hash: _file(chunk.bounds) for chunk in desired}
+    return [
+        replace(state, bounds=now.get(state.bounds.content_hash, state.bounds))
+        if isinstance(state.bounds, SourceFile) and state.status != "superseded"
+        else state
+        for state in states
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,13 @@ from psycopg.types.json import Jsonb
 
 from hakiri_dagster.destinations.contract import Fence, LedgerEntry, Load
 from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.replacement import Earlier, Replacement, bounds_from_json, bounds_to_json
+from hakiri_dagster.destinations.postgres.replacement import (
+    Earlier,
+    Replacement,
+    bounds_from_json,
+    bounds_to_json,
+    replacement,
+)
 from hakiri_dagster.errors import LeaseLost
 from hakiri_dagster.manifest.tables import Table
 
@@ -120,7 +126,7 @@ def _entry(row: tuple[object, ...]) -> LedgerEntry:
     return LedgerEntry(load_id, chunk_key, bounds_from_json(bounds), *rest)  # type: ignore[arg-type] # rows are untyped
 
 
-def earlier_loads(connection: Connection, load: Load) -> list[Earlier]:
+def replaced_by(connection: Connection, load: Load) -> Replacement:
     rows = connection.execute(
         _EARLIER,
         (
@@ -130,7 +136,8 @@ def earlier_loads(connection: Connection, load: Load) -> list[Earlier]:
             load.fence.load_id,
         ),
     )
-    return [Earlier(load_id, key, bounds_from_json(bounds), highest) for load_id, key, bounds, highest in rows]
+    earlier = [Earlier(load_id, key, bounds_from_json(bounds), highest) for load_id, key, bounds, highest in rows]
+    return replacement(load.slice.bounds, earlier, load.supersedes)
 
 
 def check_fence(connection: Connection, load: Load, *, lock: bool) -> None:

@@ -17,7 +17,7 @@ from hakiri_dagster.destinations.postgres.load_id_index import sum_up
 from hakiri_dagster.destinations.postgres.modes.contract import Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
-from hakiri_dagster.destinations.postgres.replacement import Replacement, replacement
+from hakiri_dagster.destinations.postgres.replacement import Replacement
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 
 
@@ -60,7 +60,7 @@ class OpenLoad:
     def _refuse_overtaken_bounds(self) -> None:
         """A slice that overlaps and was published since `prepare` looked would have its rows twice."""
         ledger.lock_table_entries(self.connection, self.load.table)
-        now = replacement(self.load.slice.bounds, ledger.earlier_loads(self.connection, self.load))
+        now = ledger.replaced_by(self.connection, self.load)
         if not set(now.load_ids) <= set(self.replaced.load_ids):
             raise DestinationUnavailable(
                 "a slice that overlaps this one was published meanwhile, so this attempt publishes nothing",
@@ -109,7 +109,7 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
                     where=_where(load),
                     hint="apply again: it is created anew and everything is loaded into it",
                 )
-            replaced = replacement(load.slice.bounds, ledger.earlier_loads(connection, load))
+            replaced = ledger.replaced_by(connection, load)
             if replaced.load_ids and mode.looks_for_load_ids:
                 sum_up(connections, found.oid)
             rows = mode.stage(Work(connection, load, found, blocks, replaced))

@@ -11,8 +11,7 @@ from psycopg import sql
 from hakiri_dagster.destinations.contract import BadRow, Load
 from hakiri_dagster.destinations.postgres.catalog import schema_exists, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
-from hakiri_dagster.destinations.postgres.ledger import earlier_loads
-from hakiri_dagster.destinations.postgres.replacement import replacement
+from hakiri_dagster.destinations.postgres.ledger import replaced_by
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS {table} (
@@ -95,7 +94,7 @@ def _index_name(name: str) -> str:
 
 
 def _forget(connection: Connection, load: Load, schema: str, name: str) -> None:
-    replaced = replacement(load.slice.bounds, earlier_loads(connection, load))
+    replaced = replaced_by(connection, load)
     connection.execute(
         sql.SQL(_FORGET).format(table=relation(schema, name)),
         {

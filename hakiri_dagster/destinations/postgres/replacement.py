@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +33,11 @@ class Replacement:
         return tuple(sorted((*self.partly, *self.wholly)))
 
 
-def replacement(bounds: Bounds, earlier: Sequence[Earlier]) -> Replacement:
-    covered = {entry.load_id for entry in earlier if covers(bounds, entry.bounds)}
-    whole = {entry.load_id for entry in earlier if entry.load_id in covered and not _by_cursor(bounds)}
+def replacement(bounds: Bounds, earlier: Sequence[Earlier], supersedes: Collection[str] = ()) -> Replacement:
+    """`supersedes` are the keys of chunks of which all rows go, whatever their bounds."""
+    named = {entry.load_id for entry in earlier if entry.chunk_key in supersedes}
+    covered = named | {entry.load_id for entry in earlier if covers(bounds, entry.bounds)}
+    whole = covered if not _by_cursor(bounds) else named
     part = {entry.load_id for entry in earlier if entry.load_id not in whole and _touches(bounds, entry)}
     return Replacement(tuple(sorted(part)), tuple(sorted(whole)), tuple(sorted(covered)))
 
@@ -45,8 +47,8 @@ def covers(new: Bounds, old: Bounds) -> bool:
         case WholeTable(), _:
             return True
         case SourceFile(), SourceFile():
-            # a file rewritten in place is a new version of it; the same bytes elsewhere are the same file
-            return new.path == old.path or new.content_hash == old.content_hash
+            # never by path: what a path held before may have moved to another one
+            return new.content_hash == old.content_hash
         case CursorRange(), CursorRange():
             return _contains(new.interval, old.interval)
         case NullCursor(), NullCursor():

@@ -61,6 +61,15 @@ class TestFilesAsChunks:
         assert shop.apply()["orders"]["rows"] == 1
         assert shop.column("orders", "order_id") == [1, 3]
 
+    def test_a_rotated_log_keeps_the_rows_of_all_its_files(self, csv_shop: Declare) -> None:
+        shop = csv_shop(path="data/orders/")
+        latest = shop.file("data/orders/latest.csv", order_lines((1, "2024-01-01", "9.50")))
+        shop.apply()
+        latest.rename(latest.with_name("2024-01-01.csv"))
+        shop.file("data/orders/latest.csv", order_lines((2, "2024-01-02", "1.00")))
+        assert shop.apply()["orders"]["rows"] == 1
+        assert shop.column("orders", "order_id") == [1, 2]
+
     def test_a_line_that_cannot_be_parsed_is_kept_with_its_text_and_the_others_are_loaded(
         self, csv_shop: Declare
     ) -> None:

@@ -65,6 +65,16 @@ def test_a_range_leaves_rows_without_a_cursor_alone() -> None:
     assert replacement(NullCursor(), [earlier(1, span(0, 5))]).load_ids == ()
 
 
+def test_a_file_replaces_its_own_content_and_what_it_is_said_to_supersede_but_nothing_by_path() -> None:
+    entries = [
+        earlier(1, SourceFile("moved.csv", "11" * 16)),
+        earlier(2, SourceFile("a.csv", "22" * 16)),
+        earlier(3, SourceFile("a.csv", "33" * 16)),
+    ]
+    found = replacement(SourceFile("a.csv", "11" * 16), entries, supersedes=("key-3",))
+    assert (found.wholly, found.superseded) == ((1, 3), (1, 3))
+
+
 def test_rows_of_a_whole_load_give_way_to_a_range_within_it() -> None:
     found = replacement(span(0, 5), [earlier(1, WholeTable())])
     assert (found.partly, found.wholly, found.superseded) == ((1,), (), ())

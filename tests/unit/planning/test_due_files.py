@@ -7,6 +7,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hakiri_dagster.destinations.postgres.replacement import Earlier, replacement
 from hakiri_dagster.planning.chunk_plan import plan_file_chunks
 from hakiri_dagster.planning.chunks import SourceFile
 from hakiri_dagster.planning.due_files import due_files
@@ -16,17 +17,21 @@ from tests.unit.planning.ledger_rows import PublishedSlice
 
 
 class Folder:
-    """Files by path, and a target that holds the content hashes of the files it was loaded from, by chunk key."""
+    """Files by path, and a target that holds the content hashes of the files it was loaded from, by load."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
         self.states: dict[str, ChunkState] = {}
-        self.target: dict[str, str] = {}
-        self.ledger: dict[str, PublishedSlice] = {}
+        self.target: dict[int, str] = {}
+        self.ledger: dict[int, PublishedSlice] = {}
+        self.holder: dict[str, str] = {}  # the path that a plan last found a content at
         self._load_ids = count(1)
 
     def write(self, path: str, content: str) -> None:
         self.files[path] = content.ljust(32, "0")
+
+    def move(self, path: str, to: str) -> None:
+        self.files[to] = self.files.pop(path)
 
     def due(self) -> Due:
         files = [SourceFile(path, content) for path, content in self.files.items()]
@@ -35,6 +40,7 @@ class Folder:
 
     def apply(self, crashes: tuple[str, ...] = ()) -> None:
         due = self.due()
+        self.holder |= {content: path for path, content in sorted(self.files.items(), reverse=True)}
         self.states.update({state.key: state for state in due.states})
         fate = iter(crashes)
         for owed in (*due.busy, *due.slices):
@@ -46,12 +52,8 @@ class Folder:
                 return
             file = owed.slice.bounds
             assert isinstance(file, SourceFile)
-            for key in owed.supersedes:
-                self.target.pop(key, None)
-                self.ledger.pop(key, None)
-            self.target[owed.key] = file.content_hash
             load_id = next(self._load_ids)
-            self.ledger[owed.key] = PublishedSlice(owed.key, file, 1, None, load_id, attempt)
+            self._publish(PublishedSlice(owed.key, file, 1, None, load_id, attempt), file, owed.supersedes)
             if crash == "after publish":
                 return
             self.states[owed.key] = published(
@@ -59,6 +61,19 @@ class Folder:
             )
             for key in owed.supersedes:
                 self.states[key] = replace(self.states[key], status="superseded")
+
+    def _publish(self, entry: PublishedSlice, file: SourceFile, supersedes: tuple[str, ...]) -> None:
+        earlier = [Earlier(row.load_id, row.chunk_key, row.bounds, None) for row in self.ledger.values()]
+        replaced = replacement(file, earlier, supersedes)
+        for load_id in replaced.load_ids:
+            del self.target[load_id]
+        for load_id in replaced.superseded:
+            del self.ledger[load_id]
+        self.target[entry.load_id] = file.content_hash
+        self.ledger[entry.load_id] = entry
+
+    def contents(self) -> list[str]:
+        return sorted(content.rstrip("0") for content in self.target.values())
 
     def converge(self) -> None:
         while self.due().slices:
@@ -86,25 +101,53 @@ def test_a_file_that_gets_its_old_content_back_is_loaded_again() -> None:
     for content in ("2", "1"):
         folder.write("a", content)
         folder.converge()
-    assert set(folder.target) == {"a-100000000000"}
+    assert folder.contents() == ["1"]
     assert folder.states["a-200000000000"].status == "superseded"
 
 
 def test_a_renamed_file_is_not_loaded_again() -> None:
     folder = _loaded({"a": "1"})
-    del folder.files["a"]
-    folder.write("b", "1")
+    folder.move("a", "b")
     due = folder.due()
     assert not due.slices
     assert due.carried_over == ("b-100000000000",)
     assert due.states[0].carried_from == (1,)
 
 
+def test_a_rotated_log_keeps_the_rows_of_all_its_files() -> None:
+    folder = _loaded({"latest": "1"})
+    for day, content in (("2024-01-01", "2"), ("2024-01-02", "3")):
+        folder.move("latest", day)
+        folder.write("latest", content)
+        folder.converge()
+    assert folder.contents() == ["1", "2", "3"]
+
+
+def test_a_rotated_log_keeps_the_rows_of_files_that_were_archived_since() -> None:
+    folder = _loaded({"latest": "1"})
+    folder.move("latest", "2024-01-01")
+    folder.write("latest", "2")
+    folder.converge()
+    del folder.files["2024-01-01"]
+    folder.converge()
+    assert folder.contents() == ["1", "2"]
+
+
+def test_a_file_that_was_renamed_and_then_rewritten_replaces_its_rows() -> None:
+    folder = _loaded({"a": "1"})
+    for path, to in (("a", "b"), ("b", "c")):
+        folder.move(path, to)
+        folder.converge()
+    folder.write("c", "2")
+    folder.converge()
+    assert folder.contents() == ["2"]
+
+
 def test_a_content_that_another_file_still_has_is_not_superseded() -> None:
     folder = _loaded({"a": "1", "b": "1"})
     folder.write("a", "2")
     folder.converge()
-    assert sorted(folder.target.values()) == ["1".ljust(32, "0"), "2".ljust(32, "0")]
+    assert folder.contents() == ["1", "2"]
 
 
 def test_a_file_that_returns_to_a_content_which_never_left_the_target_still_replaces_its_rows() -> None:
@@ -112,7 +155,7 @@ def test_a_file_that_returns_to_a_content_which_never_left_the_target_still_repl
     for content in ("2", "1"):
         folder.write("a", content)
         folder.converge()
-    assert list(folder.target.values()) == ["1".ljust(32, "0")]
+    assert folder.contents() == ["1"]
 
 
 def test_a_missing_file_keeps_its_rows_and_its_state() -> None:
@@ -140,15 +183,31 @@ def test_a_version_that_is_still_being_loaded_is_superseded_and_to_be_fenced() -
     assert due.overtaken == ("a-200000000000",)
 
 
-@given(st.data())
-def test_whatever_happens_each_content_is_in_the_target_once(data: st.DataObject) -> None:
+PATHS = st.sampled_from("abc")
+CHANGES = st.one_of(
+    st.tuples(st.just("write"), PATHS, st.sampled_from("123")),
+    st.tuples(st.just("move"), PATHS, PATHS),
+    st.tuples(st.just("remove"), PATHS, st.just("")),
+)
+CRASHES = st.lists(st.sampled_from(["no", "before publish", "after publish"]), max_size=2).map(tuple)
+
+
+@given(st.lists(st.tuples(st.lists(CHANGES, min_size=1, max_size=3), CRASHES), max_size=6))
+def test_whatever_happens_each_content_is_in_the_target_once(
+    rounds: list[tuple[list[tuple[str, str, str]], tuple[str, ...]]],
+) -> None:
+    """What a missing file held stays, once."""
     folder = Folder()
-    crashes = st.lists(st.sampled_from(["no", "before publish", "after publish"]), max_size=3)
-    for step in data.draw(st.lists(st.sampled_from(["write", "write", "apply"]), max_size=15)):
-        if step == "write":
-            folder.write(data.draw(st.sampled_from("abc")), data.draw(st.sampled_from("1234")))
-        else:
-            folder.apply(tuple(data.draw(crashes)))
+    for changes, crashes in rounds:
+        for change, path, other in changes:
+            if change == "write":
+                folder.write(path, other)
+            elif change == "move" and path in folder.files:
+                folder.move(path, other)
+            elif change == "remove":
+                folder.files.pop(path, None)
+        folder.apply(crashes)
+    left = {content for content in folder.target.values() if folder.holder[content] not in folder.files}
     folder.converge()
-    assert Counter(folder.target.values()) == Counter(set(folder.files.values()))
+    assert Counter(folder.target.values()) == Counter({*folder.files.values(), *left})
     assert folder.due().states == ()

@@ -121,7 +121,9 @@ class Shop:
         key = slice_.chunk.key
         return self.destination.claim(self.table, [key], holder)[key]
 
-    def load(self, slice_: Slice = WHOLE, fence: Fence | None = None, attempt: int = 1) -> Load:
+    def load(
+        self, slice_: Slice = WHOLE, fence: Fence | None = None, attempt: int = 1, supersedes: tuple[str, ...] = ()
+    ) -> Load:
         target = self.ensure()
         plan = self.plan(target)
         return Load(
@@ -132,6 +134,7 @@ class Shop:
             attempt=attempt,
             target=target,
             columns=plan.columns,
+            supersedes=supersedes,
         )
 
     def plan(self, target: Any) -> Any:

@@ -64,9 +64,16 @@ def test_a_rewritten_file_replaces_its_own_rows(make_shop: MakeShop) -> None:
     shop = make_shop(cursor=None, with_file_hash=True)
     shop.publish([order(1)], file_slice("a.csv", HASH_A))
     shop.publish([order(2)], file_slice("b.csv", "cc" * 16))
-    shop.publish([order(3)], file_slice("a.csv", HASH_B))
+    shop.publish([order(3)], file_slice("a.csv", HASH_B), supersedes=(HASH_A,))
     assert shop.ids() == [2, 3]
     assert {entry.chunk_key for entry in shop.destination.ledger(shop.table)} == {HASH_B, "cc" * 16}
+
+
+def test_a_file_that_took_anothers_path_leaves_its_rows_alone(make_shop: MakeShop) -> None:
+    shop = make_shop(cursor=None, with_file_hash=True)
+    shop.publish([order(1)], file_slice("latest.csv", HASH_A))
+    shop.publish([order(2)], file_slice("latest.csv", HASH_B))
+    assert shop.ids() == [1, 2]
 
 
 def test_a_file_that_moved_does_not_double_its_rows(make_shop: MakeShop) -> None:

@@ -77,7 +77,8 @@ def test_a_rewritten_files_rows_give_way(shop: Shop) -> None:
     first = shop.load(file_slice("a.csv", "aa" * 16))
     shop.destination.quarantine(first, bad(1))
     publish(shop, first)
-    shop.destination.quarantine(shop.load(file_slice("a.csv", "bb" * 16)), bad(2))
+    second = shop.load(file_slice("a.csv", "bb" * 16), supersedes=("aa" * 16,))
+    shop.destination.quarantine(second, bad(2))
     assert kept(shop) == [2]
 
 
