@@ -7,6 +7,7 @@ from typing import assert_never
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.checks import check_specs, evaluations
 from hakiri_dagster.orchestration.events import Metadata, definition_metadata, published_metadata
@@ -107,8 +108,7 @@ class _RunEvents:
                 case SkippedChunk():
                     self._skipped(step)
                 case FailedChunk():
-                    self._context.log.error(f"chunk {step.key} of {self._table.label} failed: {step.error}")
-                    self._failed.append(step)
+                    self._note_failure(step)
                 case _:
                     assert_never(step)
 
@@ -116,11 +116,16 @@ class _RunEvents:
         partition = self._partition_of(chunk.key)
         for evaluation in evaluations(chunk, partition):
             self._context.log_event(evaluation)
-        if len(self._keys) == 1 and chunk.key == partition:
-            yield dg.Output(chunk, output_name=OUTPUT)  # the IO manager publishes in handle_output
+        try:
+            entry = self._loads.publish(chunk)
+        except HakiriError as error:
+            self._note_failure(FailedChunk(chunk.key, error))
             return
-        entry = self._loads.publish(chunk)
-        self._materialized(partition, published_metadata(chunk, entry))
+        metadata = published_metadata(chunk, entry)
+        if len(self._keys) == 1 and chunk.key == partition:
+            yield dg.Output(entry, output_name=OUTPUT, metadata=metadata)
+            return
+        self._materialized(partition, metadata)
 
     def _partition_of(self, chunk_key: str) -> str:
         return chunk_key if chunk_key in self._partitions else self._keys[-1]
@@ -135,6 +140,10 @@ class _RunEvents:
         self._context.log_event(
             dg.AssetMaterialization(asset_key=asset_key(self._table), partition=partition, metadata=metadata)
         )
+
+    def _note_failure(self, chunk: FailedChunk) -> None:
+        self._context.log.error(f"chunk {chunk.key} of {self._table.label} failed: {chunk.error}")
+        self._failed.append(chunk)
 
     def fail_if_chunks_failed(self) -> None:
         if not self._failed:

@@ -7,19 +7,17 @@ from typing import Any
 import dagster as dg
 
 from hakiri_dagster.destinations.contract import LedgerEntry
-from hakiri_dagster.orchestration.events import published_metadata
 from hakiri_dagster.pipeline.chunk_run import PreparedChunk
 
 
 class LoadIOManager(dg.IOManager):
-    """In a one-chunk run Dagster calls `handle_output`; in a range run the asset calls `publish` chunk by chunk."""
+    """The asset publishes chunk by chunk: an error that Dagster meets in `handle_output` would end the whole run."""
 
     def publish(self, chunk: PreparedChunk) -> LedgerEntry:
         return chunk.publish()
 
-    def handle_output(self, context: dg.OutputContext, obj: PreparedChunk) -> None:
-        entry = self.publish(obj)
-        context.add_output_metadata(published_metadata(obj, entry))
+    def handle_output(self, context: dg.OutputContext, obj: LedgerEntry) -> None:
+        """The output tells steps downstream that its rows are published."""
 
     def load_input(self, context: dg.InputContext) -> Any:
         raise dg.DagsterInvariantViolationError(

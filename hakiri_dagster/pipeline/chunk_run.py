@@ -62,7 +62,8 @@ Step = PreparedChunk | SkippedChunk | FailedChunk
 
 
 def run_chunks(way: Way, wanted: Wanted) -> Iterator[Step]:
-    """Yields each chunk as it gets ready. Whoever takes a PreparedChunk publishes it before asking for the next."""
+    """Yields each chunk as it gets ready. Whoever takes a PreparedChunk publishes it before asking for the next, which
+    does not depend on what became of it."""
     with recorded(way):
         survey = look(way.table, way.source, way.destination, way.audit, way.spark)
         refuse_what_cannot_load(survey)
@@ -186,24 +187,31 @@ def _ready(way: Way, target: Target, prepared: _Prepared) -> Step:
 
 def _publish(way: Way, prepared: _Prepared) -> LedgerEntry:
     """The commit point is the destination's ledger; the audit DB follows. A crash in between is repaired by `look`."""
-    claim, report = prepared.slice.claimed, prepared.slice.report
-    retries = Retries(way)
-    while True:
-        try:
-            entry = prepared.load.publish(claim.committed(report.cursor_max), report.bytes)
-            break
-        except HakiriError as error:
-            if not retries.again(error):
-                _failed(way, claim, error)
-                raise
-            prepared.load = way.destination.prepare(prepared.slice.load, prepared.slice.candidate)
-    claim.done(entry)
+    claim = prepared.slice.claimed
+    try:
+        entry = _committed(way, prepared)
+        claim.done(entry)
+    except HakiriError as error:
+        _failed(way, claim, error)
+        raise
     prepared.slice.forget_files()
     way.totals.chunks += 1
     way.totals.rows += entry.rows
     way.totals.bytes += entry.bytes
     way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.quarantined)
     return entry
+
+
+def _committed(way: Way, prepared: _Prepared) -> LedgerEntry:
+    """Another try prepares anew: the transaction that held the rows is gone."""
+    slice_ = prepared.slice
+    ready = [prepared.load]
+
+    def commit() -> LedgerEntry:
+        load = ready.pop() if ready else way.destination.prepare(slice_.load, slice_.candidate)
+        return load.publish(slice_.claimed.committed(slice_.report.cursor_max), slice_.report.bytes)
+
+    return retried(way, commit)
 
 
 def _failed(way: Way, claim: ClaimedSlice, error: HakiriError) -> FailedChunk:

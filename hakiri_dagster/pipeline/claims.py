@@ -48,9 +48,12 @@ class ClaimedSlice:
         self._store.done(self.claim, Outcome(entry.rows, entry.bytes, entry.cursor_committed, entry.load_id))
 
     def failed(self, error: HakiriError) -> None:
+        if self.settled:
+            return  # published, and the audit DB could not be told: it believes the ledger, at the next look
         self.settled = True
         if not isinstance(error, LeaseLost):
-            self._store.failed(self.claim, Failure(error.kind, str(error)))
+            with suppress(LeaseLost):  # whoever has it now says how it goes on
+                self._store.failed(self.claim, Failure(error.kind, str(error)))
 
 
 @dataclass(frozen=True, slots=True)

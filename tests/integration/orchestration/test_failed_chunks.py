@@ -1,0 +1,111 @@
+"""A chunk that fails at its publish stops no other chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import dagster as dg
+import pytest
+
+from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load, PreparedLoad
+from hakiri_dagster.destinations.postgres.destination import PostgresDestination
+from hakiri_dagster.destinations.postgres.loading import OpenLoad
+from hakiri_dagster.errors import DestinationUnavailable
+from hakiri_dagster.settings import Settings
+from tests.integration.orchestration.conftest import ShopProject
+
+Declare = Callable[..., ShopProject]
+
+ORDERS = dg.AssetKey(["shop", "orders"])
+
+
+def orders(*rows: tuple[object, object]) -> str:
+    return "order_id,placed_at\n" + "".join(f"{number},{day}\n" for number, day in rows)
+
+
+@pytest.fixture
+def deferred_key(csv_shop: Declare) -> ShopProject:
+    """A table of somebody else's, whose key PostgreSQL looks at when the transaction commits."""
+    shop = csv_shop(incremental="placed_at")
+    shop.execute(
+        "CREATE SCHEMA raw;"
+        "CREATE TABLE raw.orders (order_id int UNIQUE DEFERRABLE INITIALLY DEFERRED, placed_at timestamp)"
+    )
+    return shop
+
+
+def test_a_chunk_that_fails_at_the_commit_does_not_stop_those_after_it(deferred_key: ShopProject) -> None:
+    shop = deferred_key
+    shop.file(
+        "data/orders.csv",
+        orders((1, "2024-01-05"), (2, "2024-02-05"), (3, "2024-03-05"), (3, "2024-03-06"), (4, "2024-04-05"), (5, "")),
+    )
+    told = shop.apply()["orders"]
+    assert told["chunks"] == {"done": 4, "failed": 1, "skipped": 0, "pending": 0}
+    assert "chunk 2024-03" in told["error"]
+    assert shop.column("orders", "order_id") == [1, 2, 4, 5]
+    assert dg.DagsterRunStatus.FAILURE in {run.status for run in shop.instance.get_runs()}
+    assert shop.rows("SELECT count(*) FROM hakiri.ledger") == [(4,)]
+
+
+def test_rows_without_a_cursor_are_loaded_though_the_only_window_fails(deferred_key: ShopProject) -> None:
+    shop = deferred_key
+    shop.file("data/orders.csv", orders((3, "2024-03-05"), (3, "2024-03-06"), (5, "")))
+    told = shop.apply()["orders"]
+    assert (told["chunks"]["done"], told["chunks"]["failed"]) == (1, 1)
+    assert shop.column("orders", "order_id") == [5]
+
+
+def test_a_run_of_failed_chunks_names_them_all(deferred_key: ShopProject) -> None:
+    shop = deferred_key
+    shop.file("data/orders.csv", orders(*((month, f"2024-0{month}-0{day}") for month in (1, 2) for day in (1, 2))))
+    shop.apply()
+    (run,) = shop.instance.get_runs()
+    (failure,) = shop.instance.get_records_for_run(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE).records
+    event = failure.event_log_entry.dagster_event
+    assert event is not None
+    assert event.step_failure_data.user_failure_data is not None
+    assert "2 chunk(s) failed: 2024-01, 2024-02" in (event.step_failure_data.user_failure_data.description or "")
+
+
+class TestServerThatGoesAwayAtTheCommit:
+    """And is away still when the chunk is prepared anew."""
+
+    @pytest.fixture(autouse=True)
+    def away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        prepare, tries = PostgresDestination.prepare, count(1)
+
+        def publish(load: OpenLoad, *_args: object) -> LedgerEntry:
+            monkeypatch.undo()
+            monkeypatch.setattr(PostgresDestination, "prepare", prepare_again)
+            load.undo()
+            raise DestinationUnavailable("the server closed the connection")
+
+        def prepare_again(destination: PostgresDestination, load: Load, candidate: Candidate) -> PreparedLoad:
+            if next(tries) == 1:
+                raise DestinationUnavailable("the server does not answer")
+            return prepare(destination, load, candidate)
+
+        monkeypatch.setattr(OpenLoad, "publish", publish)
+
+    @pytest.fixture
+    def two_months(self, csv_shop: Declare) -> ShopProject:
+        shop = csv_shop(incremental="placed_at")
+        shop.file("data/orders.csv", orders((1, "2024-01-05"), (2, "2024-02-05")))
+        return shop
+
+    def test_it_is_tried_again_as_often_as_any_other_work(self, two_months: ShopProject) -> None:
+        patient = replace(two_months, settings=Settings(retries=2, retry_base_seconds=0.01))
+        told = patient.apply()["orders"]
+        assert (told["chunks"]["done"], told["chunks"]["failed"], told["error"]) == (2, 0, None)
+        assert patient.column("orders", "order_id") == [1, 2]
+
+    def test_the_chunk_that_met_it_is_recorded_as_failed_and_the_next_is_loaded(self, two_months: ShopProject) -> None:
+        told = two_months.apply()["orders"]
+        assert (told["chunks"]["done"], told["chunks"]["failed"]) == (1, 1)
+        assert "the server does not answer" in told["error"]
+        with two_months.runtime() as runtime:
+            states = {state.key: state.status for state in runtime.audit.chunks.states("shop", "orders")}
+        assert states == {"2024-01": "failed", "2024-02": "done"}
