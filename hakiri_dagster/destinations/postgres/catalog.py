@@ -9,6 +9,7 @@ from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, Target, TargetC
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.types import PgType, parse_type
 from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.manifest.tables import Table
 
 _NAME_BYTES = 63
 
@@ -98,6 +99,11 @@ class Found:
 def stored_name(name: str) -> str:
     """As PostgreSQL keeps a name: cut at 63 bytes, at a character's end."""
     return name.encode()[:_NAME_BYTES].decode(errors="ignore")
+
+
+def target_of(table: Table) -> str:
+    """The target by one name, as ledger and fence have it."""
+    return f"{stored_name(table.target_schema)}.{stored_name(table.target_name)}"
 
 
 def find(connection: Connection, schema: str, name: str) -> Found | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +12,12 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
-from hakiri_dagster.destinations.contract import Load
 from hakiri_dagster.destinations.postgres.driver_errors import translate_errors
 from hakiri_dagster.errors import DestinationError
 
 Connection = psycopg.Connection[TupleRow]
 
 APPLICATION_NAME_PREFIX = "hakiri"
-_NAME_BYTES = 63
 _IDLE_CONNECTIONS = 4
 _DEFAULTS = {
     "connect_timeout": "15",
@@ -40,19 +37,6 @@ def connection_settings(conninfo: str) -> str:
     options = f"{_OPTIONS} {said.get('options', '')}".rstrip()
     fixed = {"options": options, "client_encoding": "UTF8", "application_name": APPLICATION_NAME_PREFIX}
     return make_conninfo("", **{**_DEFAULTS, **said, **fixed})
-
-
-def chunk_mark(pipeline_id: str, table_name: str, chunk_key: str) -> str:
-    """Names a chunk in the few bytes that `application_name` has room for."""
-    text = "\x1f".join((pipeline_id, table_name, chunk_key))
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:16]
-
-
-def attempt_name(load: Load) -> str:
-    """`hakiri:<chunk>:<token>:<label>`: a later claim of the chunk finds and ends what carries a lower token."""
-    mark = chunk_mark(load.table.pipeline_id, load.table.name, load.slice.chunk.key)
-    name = f"{APPLICATION_NAME_PREFIX}:{mark}:{load.fence.token}:{load.table.label}"
-    return name.encode("ascii", "replace")[:_NAME_BYTES].decode()
 
 
 def display_url(conninfo: str) -> str:
@@ -140,10 +124,6 @@ def _has_ended(connection: Connection) -> bool:
         connection.close()
         return True
     return False
-
-
-def name_attempt(connection: Connection, name: str) -> None:
-    connection.execute("SELECT set_config('application_name', %s, true)", (name,))
 
 
 def relation(schema: str, name: str) -> sql.Identifier:

@@ -18,7 +18,7 @@ from hakiri_dagster.destinations.contract import (
     SchemaChange,
     Target,
 )
-from hakiri_dagster.destinations.postgres import catalog, ledger, loading, quarantine
+from hakiri_dagster.destinations.postgres import catalog, fence, ledger, loading, quarantine
 from hakiri_dagster.destinations.postgres.connection import Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
@@ -66,7 +66,7 @@ class PostgresDestination:
     def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
         self._ensure_control_schema()
         with self._connections.transaction(table.label) as connection:
-            return ledger.claim(connection, table, chunk_keys, holder)
+            return fence.claim(connection, table, chunk_keys, holder)
 
     def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad:
         return loading.prepare(self._connections, load, candidate)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import psycopg
 
 from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load
-from hakiri_dagster.destinations.postgres import catalog, ledger
-from hakiri_dagster.destinations.postgres.connection import Connection, Connections, attempt_name, name_attempt
+from hakiri_dagster.destinations.postgres import catalog, fence, ledger
+from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
@@ -35,7 +35,7 @@ class OpenLoad:
     def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
         try:
             with _answered(self.connections, self.load):
-                ledger.check_fence(self.connection, self.load, lock=True)
+                fence.check_fence(self.connection, self.load, lock=True)
                 published = ledger.entry(self.connection, self.load.fence.load_id)
                 if published is not None:
                     return published  # by an earlier try whose answer was lost; `undo` drops this one's rows
@@ -83,7 +83,7 @@ class OpenLoad:
         self.connection.close()
         with reconnected(self.connections) as connection:
             # waits until the old transaction, which holds the fence row, has ended either way
-            ledger.wait_for_fence(connection, self.load)
+            fence.wait_for_fence(connection, self.load)
             published = ledger.entry(connection, self.load.fence.load_id)
         if published is None:
             raise DestinationUnavailable(
@@ -100,8 +100,8 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
     connection = connections.take()
     try:
         with _answered(connections, load):
-            name_attempt(connection, attempt_name(load))
-            ledger.check_fence(connection, load, lock=False)
+            fence.name_attempt(connection, load)
+            fence.check_fence(connection, load, lock=False)
             found = catalog.find(connection, load.target.schema, load.target.name)
             if found is None:
                 raise DestinationError(
@@ -137,4 +137,4 @@ def _answered(connections: Connections, load: Load) -> Iterator[None]:
 
 def _raise_if_overtaken(connections: Connections, load: Load) -> None:
     with suppress(DestinationUnavailable), reconnected(connections, patience=0) as connection:
-        ledger.check_fence(connection, load, lock=False)
+        fence.check_fence(connection, load, lock=False)

@@ -9,7 +9,7 @@ from itertools import chain
 from psycopg import sql
 
 from hakiri_dagster.destinations.contract import BadRow, Load
-from hakiri_dagster.destinations.postgres.catalog import schema_exists, stored_name
+from hakiri_dagster.destinations.postgres.catalog import schema_exists, stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.ledger import replaced_by
 
@@ -26,28 +26,39 @@ CREATE TABLE IF NOT EXISTS {table} (
     "sourceFile" text,
     "chunkKey" text,
     "loadId" bigint,
-    attempt integer)
+    attempt integer,
+    target text)
+"""
+
+_COLUMNS = """
+SELECT a.attname
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
 """
 
 # A table in the seed's own shape, made by another tool, gets what it lacks.
-_COLUMNS = """
+_ADDED = frozenset({"message", "sourceFile", "chunkKey", "loadId", "attempt", "target"})
+
+_ADD = """
 ALTER TABLE {table} ADD COLUMN IF NOT EXISTS message text, ADD COLUMN IF NOT EXISTS "sourceFile" text,
     ADD COLUMN IF NOT EXISTS "chunkKey" text, ADD COLUMN IF NOT EXISTS "loadId" bigint,
-    ADD COLUMN IF NOT EXISTS attempt integer
+    ADD COLUMN IF NOT EXISTS attempt integer, ADD COLUMN IF NOT EXISTS target text
 """
 
 # What earlier tries of this slice set aside, and what the loads had that this one replaces. Rows of other published
-# slices of the chunk stay: their lines are not read again.
+# slices of the chunk stay: their lines are not read again. So do those of a table of the same name with another target:
+# another project may keep its rows here too.
 _FORGET = """
 DELETE FROM {table}
-WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s
+WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s AND (target IS NULL OR target = %(target)s)
   AND ("loadId" = ANY(%(replaced)s)
        OR "chunkKey" = %(chunk)s
           AND NOT EXISTS (SELECT FROM hakiri.ledger WHERE load_id = "loadId"))
 """
 
 _COPY = """
-COPY {table} ("pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt)
+COPY {table} ("pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt,
+              target)
 FROM STDIN
 """
 
@@ -56,29 +67,26 @@ def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
     """Replaces what earlier tries of the slice kept. The table is made when the first row comes."""
     schema, name = load.table.quarantine_table
     first = next(rows, None)
-    exists = _exists(connection, schema, name)
-    if first is not None:
-        _ensure(connection, schema, name, exists)
-    if exists:
+    present = _columns(connection, schema, name)
+    if (present or first is not None) and not present >= _ADDED:
+        _ensure(connection, schema, name, exists=bool(present))
+    if present:
         _forget(connection, load, schema, name)
     return _copy(connection, load, chain([first], rows), schema, name) if first is not None else 0
 
 
-def _exists(connection: Connection, schema: str, name: str) -> bool:
-    row = connection.execute(
-        "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = %s AND tablename = %s)",
-        (stored_name(schema), stored_name(name)),
-    ).fetchone()
-    return bool(row and row[0])
+def _columns(connection: Connection, schema: str, name: str) -> set[str]:
+    """None of a table that is not there."""
+    return {column for (column,) in connection.execute(_COLUMNS, (stored_name(schema), stored_name(name)))}
 
 
-def _ensure(connection: Connection, schema: str, name: str, exists: bool) -> None:
+def _ensure(connection: Connection, schema: str, name: str, *, exists: bool) -> None:
     table = relation(schema, name)
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri quarantine ' || %s, 0))", (schema,))
     if not schema_exists(connection, schema):
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     if exists:
-        connection.execute(sql.SQL(_COLUMNS).format(table=table))
+        connection.execute(sql.SQL(_ADD).format(table=table))
         return
     connection.execute(sql.SQL(_TABLE).format(table=table))
     connection.execute(
@@ -100,6 +108,7 @@ def _forget(connection: Connection, load: Load, schema: str, name: str) -> None:
         {
             "pipeline": load.table.pipeline_id,
             "table": load.table.name,
+            "target": target_of(load.table),
             "chunk": load.slice.chunk.key,
             "replaced": list(replaced.superseded),
         },
@@ -107,7 +116,7 @@ def _forget(connection: Connection, load: Load, schema: str, name: str) -> None:
 
 
 def _copy(connection: Connection, load: Load, rows: Iterable[BadRow], schema: str, name: str) -> int:
-    table = load.table
+    table, target = load.table, target_of(load.table)
     with connection.cursor() as cursor:
         with cursor.copy(sql.SQL(_COPY).format(table=relation(schema, name))) as copy:
             for row in rows:
@@ -115,6 +124,7 @@ def _copy(connection: Connection, load: Load, rows: Iterable[BadRow], schema: st
                     (
                         table.pipeline_id, load.run_id, table.name, row.rule, row.row, _text(row.message),
                         _text(row.source_file), load.slice.chunk.key, load.fence.load_id, load.attempt,
+                        target,
                     )
                 )  # fmt: skip
         return cursor.rowcount

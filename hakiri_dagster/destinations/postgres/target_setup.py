@@ -24,11 +24,7 @@ def ensure_target(planner: TargetPlanner) -> Target:
         if change.statement is not None:
             planner.connection.execute(change.statement)
     if found is None:
-        ledger.forget_target(
-            planner.connection,
-            catalog.stored_name(planner.table.target_schema),
-            catalog.stored_name(planner.table.target_name),
-        )
+        ledger.forget_target(planner.connection, planner.table)
     made = _find(planner)
     if made is None:
         raise DestinationError("the target was dropped while it was being made", where=planner.table.label)

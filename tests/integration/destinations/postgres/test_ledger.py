@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from hakiri_dagster.destinations.postgres import ledger
-from hakiri_dagster.destinations.postgres.connection import Connections
+from hakiri_dagster.destinations.postgres import control_schema, fence
+from hakiri_dagster.destinations.postgres.connection import Connections, connection_settings
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable, LeaseLost
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import WHOLE, Shop, order, window
@@ -43,10 +43,35 @@ def test_a_claim_ends_backends_of_earlier_attempts_of_its_chunks_only(make_shop:
 def test_a_claim_goes_through_though_a_hanging_publisher_holds_the_fence(make_shop: MakeShop) -> None:
     shop = make_shop()
     hanging = shop.prepare([order(1)])
-    ledger.check_fence(hanging.connection, hanging.load, lock=True)  # type: ignore[attr-defined] # to hang there
+    fence.check_fence(hanging.connection, hanging.load, lock=True)  # type: ignore[attr-defined] # to hang there
     shop.claim(WHOLE, "worker-2")
     with pytest.raises(LeaseLost):
         hanging.publish(None, 0)
+
+
+def test_two_projects_with_the_same_ids_in_one_database_do_not_meet(make_shop: MakeShop) -> None:
+    dev, prod = make_shop(target_schema="raw_dev"), make_shop(target_schema="raw_prod")
+    hers = prod.prepare([order(1)])
+    dev.publish([order(1)])
+    assert prod.destination.ledger(prod.table) == ()
+    entry = hers.publish(None, 0)
+    assert prod.destination.ledger(prod.table) == (entry,)
+    assert [fence.token for fence in (dev.claim(WHOLE), prod.claim(WHOLE))] == [2, 2]
+
+
+def test_a_control_schema_of_an_earlier_version_is_brought_up_to_date(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    with psycopg.connect(connection_settings(shop.url)) as connection, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control_schema, "scripts", lambda scripts=control_schema.scripts: scripts()[:1])
+        control_schema.ensure_control_schema(connection)
+        connection.execute(
+            "INSERT INTO hakiri.fence (pipeline_id, table_name, chunk_key, token, holder, load_id)"
+            " VALUES ('shop', 'orders', 'full', 7, 'worker-1', 1)"
+        )
+    shop.publish([order(1)])
+    assert shop.query("SELECT target, chunk_key FROM hakiri.fence") == [("raw.orders", "full")]
+    newest = len(control_schema.scripts())
+    assert shop.query("SELECT max(version) FROM hakiri.version") == [(newest,)]
 
 
 def test_two_processes_may_create_the_control_schema_at_once(make_shop: MakeShop) -> None:

@@ -34,11 +34,12 @@ def publish(shop: Shop, load: Load) -> None:
 def test_a_row_is_kept_with_all_that_is_known_about_it(shop: Shop) -> None:
     load = shop.load(window(0, 10))
     assert shop.destination.quarantine(load, bad(7)) == 1
-    columns = '"pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt'
+    columns = '"pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt,'
+    columns += " target"
     assert shop.query(f'SELECT {columns} FROM dlq."bad orders"') == [
         (
             "shop", "run-1", "orders", "malformed", {"id": 7, "t": "a\tb\\N\n"}, "message\\u0000", "a.csv", "0..10",
-            load.fence.load_id, 1,
+            load.fence.load_id, 1, "raw.orders",
         )
     ]  # fmt: skip
     assert shop.query("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%pipeline_idx'") == [
@@ -71,6 +72,14 @@ def test_rows_of_an_open_chunks_earlier_slices_stay(shop: Shop) -> None:
     assert kept(shop) == [1, 2]
     shop.destination.quarantine(shop.load(Slice(chunk, CursorRange(Interval(0, 100)))), bad(3))
     assert kept(shop) == [3]
+
+
+def test_two_projects_with_the_same_ids_keep_their_rows_side_by_side(make_shop: MakeShop) -> None:
+    dev, prod = make_shop(target_schema="raw_dev"), make_shop(target_schema="raw_prod")
+    prod.destination.quarantine(prod.load(window(0, 10)), bad(1))
+    dev.destination.quarantine(dev.load(window(0, 10)), bad(2))
+    rows = dev.query("""SELECT target, "row"->>'id' FROM hakiri.quarantine_shop_orders ORDER BY 1""")
+    assert rows == [("raw_dev.orders", "2"), ("raw_prod.orders", "1")]
 
 
 def test_a_rewritten_files_rows_give_way(shop: Shop) -> None:
