@@ -17,6 +17,7 @@ from hakiri_dagster.errors import ErrorKind, HakiriError, RowsRefused
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
+from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.retries import Retries, retried
@@ -65,12 +66,13 @@ def run_chunks(way: Way, wanted: Wanted) -> Iterator[Step]:
     """Yields each chunk as it gets ready. Whoever takes a PreparedChunk publishes it before asking for the next, which
     does not depend on what became of it."""
     with recorded(way):
-        survey = look(way.table, way.source, way.destination, way.audit, way.spark)
+        survey = retried(way, lambda: look(way.table, way.source, way.destination, way.audit, way.spark))
         refuse_what_cannot_load(survey)
         with claimed(way, survey, wanted) as claims:
             yield from _not_loaded(way, wanted, claims)
             if claims.slices:
                 yield from _load(way, survey, claims.slices)
+                note_cursor(way, survey)
 
 
 def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
@@ -91,7 +93,9 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     readable = [claim for claim in slices if not claim.settled]
     if not readable:
         return
-    target = way.destination.ensure_target(way.table, survey.schema, with_file_hash=survey.from_files)
+    target = retried(
+        way, lambda: way.destination.ensure_target(way.table, survey.schema, with_file_hash=survey.from_files)
+    )
     for group in passes(readable):
         yield from _load_pass(way, survey, target, group)
 
@@ -190,7 +194,7 @@ def _publish(way: Way, prepared: _Prepared) -> LedgerEntry:
     claim = prepared.slice.claimed
     try:
         entry = _committed(way, prepared)
-        claim.done(entry)
+        retried(way, lambda: claim.done(entry))
     except HakiriError as error:
         _failed(way, claim, error)
         raise

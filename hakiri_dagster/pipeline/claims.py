@@ -13,6 +13,7 @@ from hakiri_dagster.destinations.contract import Fence, LedgerEntry
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
 from hakiri_dagster.errors import HakiriError, LeaseLost
+from hakiri_dagster.pipeline.retries import retried
 from hakiri_dagster.pipeline.survey import Survey, Wanted, remember
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Slice
@@ -103,7 +104,8 @@ def _fenced(way: Way, claims: Sequence[Claim], gone: Sequence[str]) -> tuple[Cla
     if any(claim.dead for claim in claims) and is_remote(way.settings):
         _interrupt_dead(way, claims)
     keys = [key for claim in claims for key in (claim.key, *claim.due.supersedes)]
-    fences = way.destination.claim(way.table, list(dict.fromkeys([*keys, *gone])), way.holder)
+    fenced = list(dict.fromkeys([*keys, *gone]))
+    fences = retried(way, lambda: way.destination.claim(way.table, fenced, way.holder))
     return tuple(ClaimedSlice(claim, fences[claim.key], way.audit.chunks) for claim in claims)
 
 
