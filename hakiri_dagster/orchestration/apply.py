@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from uuid import uuid4
 
 import dagster as dg
 
@@ -11,6 +12,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import table_asset
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
+from hakiri_dagster.orchestration.killed_runs import end_killed_runs, signature
 from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges
@@ -53,17 +55,18 @@ class Applier:
         partitions = partitions_of(table, survey.source, survey.stored_plan)
         reconcile(self._instance, table, partitions, survey)
         asset = table_asset(table, partitions, source_key(survey.source.lineage, self._runtime.project.root))
+        job = dg.Definitions([asset], resources=self._resources).resolve_implicit_global_asset_job_def()
         ranges = chunk_ranges(table, partitions, keys, self._instance)
-        return tuple(text for chunks in ranges for text in self._run(asset, chunks, due_only=due_only))
+        return tuple(text for chunks in ranges for text in self._run(job, chunks, due_only=due_only))
 
-    def _run(self, asset: dg.AssetsDefinition, chunks: ChunkRange, *, due_only: bool) -> Iterator[str]:
-        tags = chunks.tags()
+    def _run(self, job: dg.JobDefinition, chunks: ChunkRange, *, due_only: bool) -> Iterator[str]:
+        run_id = str(uuid4())
+        tags = chunks.tags() | signature(run_id)
         if not due_only:
             del tags[DUE_ONLY_TAG]
-        result = dg.materialize(
-            [asset],
+        result = job.execute_in_process(
+            run_id=run_id,  # known beforehand, so that the run is signed from its first moment
             instance=self._instance,
-            resources=self._resources,
             partition_key=chunks.partition_key,
             tags=tags,
             run_config=QUIET,
@@ -87,4 +90,5 @@ def _is_interrupt(event: dg.DagsterEvent) -> bool:
 def opened_applier(runtime: Runtime) -> Iterator[Applier]:
     storage = psycopg2_url(runtime.dagster_url)
     with runtime.keep_server(), opened_instance(runtime.project.root, storage) as instance:
+        end_killed_runs(instance)
         yield Applier(runtime, instance)

@@ -13,6 +13,7 @@ from hakiri_dagster.connectors.contract import SparkProvider
 from hakiri_dagster.engine.spark import living_session, prepare_process, spark_config
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration.killed_runs import signature
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
@@ -41,10 +42,12 @@ class OpenProject:
 
 
 def project_resource(root: Path) -> dg.ResourceDefinition:
-    """Opened for each run and tick, closed at its end."""
+    """Opened for each run and tick, closed at its end. A run is signed by the process that opens it."""
 
     @contextmanager
-    def opened(_context: dg.InitResourceContext) -> Iterator[OpenProject]:
+    def opened(context: dg.InitResourceContext) -> Iterator[OpenProject]:
+        if context.instance is not None and context.run is not None:
+            context.instance.add_run_tags(context.run.run_id, signature(context.run.run_id))
         with Runtime(load_project(root), Settings.from_env()) as runtime:
             yield OpenProject(runtime)
 

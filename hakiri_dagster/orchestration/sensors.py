@@ -1,4 +1,4 @@
-"""The sensor that discovers new chunks: what the source has grown by becomes partitions, seen in the UI."""
+"""Sensors: what a source has grown by becomes partitions, seen in the UI; runs of killed processes are ended."""
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Mapping
@@ -7,11 +7,15 @@ import dagster as dg
 
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Pipeline
+from hakiri_dagster.orchestration.killed_runs import end_killed_runs
 from hakiri_dagster.orchestration.names import asset_key, group_name
 from hakiri_dagster.orchestration.partitions import reconcile
 from hakiri_dagster.orchestration.resources import OpenProject
 
 SECONDS_BETWEEN_LOOKS = 60
+SECONDS_BETWEEN_LOOKS_AT_RUNS = 30
+KILLED_RUNS = "_killed_runs"
+"""No pipeline's id begins like this, so none of its names can be the same."""
 
 
 def discovery_sensor(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsDefinition]) -> dg.SensorDefinition:
@@ -35,3 +39,14 @@ def discovery_sensor(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsD
         return dg.SkipReason("; ".join(found))
 
     return discover
+
+
+@dg.sensor(
+    name=KILLED_RUNS,
+    minimum_interval_seconds=SECONDS_BETWEEN_LOOKS_AT_RUNS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Ends runs whose process was killed: they would hold their table and a place among all runs for ever.",
+)
+def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    ended = end_killed_runs(context.instance)
+    return dg.SkipReason(f"ended {', '.join(ended)}" if ended else "no run of a killed process")

@@ -92,9 +92,9 @@ def test_rows_that_were_set_aside_show_as_a_warning_with_their_reason(served: Se
 
 
 def test_schedules_and_sensors_are_there_and_running(served: Served) -> None:
-    visit(served.page, "/automation", "shop", "shop_discovery", "people_discovery")
+    visit(served.page, "/automation", "shop", "shop_discovery", "people_discovery", "_killed_runs")
     see(served.page, "Scheduled")
-    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(3)
+    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(4)
     keep_screenshot(served.page, "automation")
 
 
