@@ -6,7 +6,7 @@ state visible together with its ledger row, in one transaction; undo leaves no t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -118,7 +118,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A published slice, as the destination remembers it."""
+    """A published slice, as the destination remembers it. `superseded`: later loads of the table replaced its rows."""
 
     load_id: int
     chunk_key: str
@@ -129,6 +129,7 @@ class LedgerEntry:
     run_id: str
     attempt: int
     published_at: datetime
+    superseded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +190,8 @@ class Destination(Protocol):
 
     def encoder_plan(self, table: Table, target: Target, arrow_columns: Mapping[str, pa.DataType]) -> EncoderPlan: ...
 
-    def ledger(self, table: Table) -> Sequence[LedgerEntry]:
-        """The newest entry of each chunk key that has not been superseded."""
+    def ledger(self, table: Table, loads: Collection[int] = ()) -> Sequence[LedgerEntry]:
+        """The newest entry of each chunk key that has not been superseded, and those of `loads` that it knows."""
         ...
 
     def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:

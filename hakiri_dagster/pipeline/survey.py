@@ -25,7 +25,7 @@ from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_files import due_files
 from hakiri_dagster.planning.due_full import due_full
 from hakiri_dagster.planning.generations import plan_text, with_generation
-from hakiri_dagster.planning.repair import after_ledger, without_target
+from hakiri_dagster.planning.repair import after_ledger, relied_on
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due
 from hakiri_dagster.planning.windows import parse_window
@@ -95,7 +95,8 @@ class Survey:
         """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""
         if wanted.due_only:
             return self.due
-        spared = {entry.chunk_key for entry in self.ledger if entry.run_id in wanted.published_by}
+        mine = (entry for entry in self.ledger if not entry.superseded and entry.run_id in wanted.published_by)
+        spared = {entry.chunk_key for entry in mine}
         chunks = [chunk for chunk in self.chunks if wanted.means_again(chunk.key) and chunk.key not in spared]
         return self._due_after(loaded_again(self.states, chunks))
 
@@ -135,9 +136,10 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     with translate_spark_errors(table.label):
         discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table, source), spark=spark)
     target = destination.describe(table)
-    ledger = tuple(destination.ledger(table))
     stored = audit.chunks.states(table.pipeline_id, table.name)
-    states = after_ledger(stored, ledger) if target is not None else without_target(stored)
+    # after the audit DB, whose loads are all in the ledger by then; with the target gone, so are they
+    ledger = tuple(destination.ledger(table, relied_on(stored))) if target is not None else ()
+    states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
     chunks, doubts = _chunks(table, shape, discovery, moment)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)

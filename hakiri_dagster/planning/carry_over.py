@@ -35,4 +35,11 @@ def _published_parts(states: Iterable[ChunkState]) -> Iterable[tuple[Interval, t
     for state in states:
         ids = state.carried_from if state.load_id is None else (state.load_id, *state.carried_from)
         if ids:
-            yield from ((part, ids) for part in state.covered)
+            yield from ((part, ids) for part in (*state.covered, *_open_mark(state)))
+
+
+def _open_mark(state: ChunkState) -> Iterable[Interval]:
+    """Rows at it are published, and nothing after it was there: a chunk that begins at it may have no other load."""
+    mark = state.cursor_committed
+    if mark is not None and isinstance(state.bounds, CursorRange) and mark < high(state.bounds.interval):
+        yield Interval(mark, mark + 1)

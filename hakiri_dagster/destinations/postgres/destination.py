@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -59,9 +59,9 @@ class PostgresDestination:
         with self._connections.transaction(table.label) as connection:
             return plan_encoder(connection, table, target, arrow_columns)
 
-    def ledger(self, table: Table) -> Sequence[LedgerEntry]:
+    def ledger(self, table: Table, loads: Collection[int] = ()) -> Sequence[LedgerEntry]:
         with self._connections.transaction(table.label) as connection:
-            return ledger.entries(connection, table)
+            return ledger.entries(connection, table, loads)
 
     def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
         self._ensure_control_schema()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from psycopg import errors
 from psycopg.types.json import Jsonb
@@ -19,12 +19,23 @@ from hakiri_dagster.destinations.postgres.replacement import (
 )
 from hakiri_dagster.manifest.tables import Table
 
+# A load is superseded by one that replaced all its rows; by 0 if they are gone without a successor of the same table:
+# the target was made anew, or another table's load cleared it.
 _ENTRIES = """
-SELECT DISTINCT ON (chunk_key)
-       load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at
-FROM hakiri.ledger
-WHERE pipeline_id = %s AND table_name = %s AND target = %s AND superseded_by IS NULL
-ORDER BY chunk_key, load_id DESC
+WITH newest AS (
+    SELECT DISTINCT ON (chunk_key)
+           load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at
+    FROM hakiri.ledger
+    WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by IS NULL
+    ORDER BY chunk_key, load_id DESC)
+SELECT newest.*, false FROM newest
+UNION ALL
+SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at,
+       superseded_by IS NOT NULL
+FROM hakiri.ledger asked
+WHERE load_id = ANY(%(loads)s) AND superseded_by IS DISTINCT FROM 0
+  AND pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s
+  AND NOT EXISTS (SELECT FROM newest WHERE newest.load_id = asked.load_id)
 """
 
 _ROWS_OF = """
@@ -34,7 +45,8 @@ LIMIT 1
 """
 
 _ENTRY = """
-SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at
+SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at,
+       superseded_by IS NOT NULL
 FROM hakiri.ledger WHERE load_id = %s
 """
 
@@ -42,6 +54,13 @@ _EARLIER = """
 SELECT load_id, chunk_key, bounds, cursor_max
 FROM hakiri.ledger
 WHERE pipeline_id = %s AND table_name = %s AND target = %s AND superseded_by IS NULL AND load_id <> %s
+"""
+
+_CLEAR = """
+UPDATE hakiri.ledger
+SET superseded_by = CASE WHEN pipeline_id = %(pipeline)s AND table_name = %(table)s THEN %(load_id)s ELSE 0 END
+WHERE target = %(target)s
+  AND (superseded_by IS NULL OR superseded_by <> 0 AND (pipeline_id, table_name) <> (%(pipeline)s, %(table)s))
 """
 
 _TABLE_LOCK = (
@@ -52,14 +71,14 @@ _INSERT = """
 INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, target, chunk_key, bounds, rows, bytes,
                            cursor_committed, cursor_max, run_id, attempt, mode)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-RETURNING load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at
+RETURNING load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, false
 """
 
 
-def entries(connection: Connection, table: Table) -> Sequence[LedgerEntry]:
+def entries(connection: Connection, table: Table, loads: Collection[int]) -> Sequence[LedgerEntry]:
     """None in a destination that has no ledger yet."""
     try:
-        rows = connection.execute(_ENTRIES, _of(table)).fetchall()
+        rows = connection.execute(_ENTRIES, {**_named(table), "loads": list(loads)}).fetchall()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return ()
     return tuple(_entry(row) for row in rows)
@@ -106,10 +125,7 @@ def record(
 ) -> LedgerEntry:
     """`clears_target`: what other pipelines had loaded into the target is gone as well."""
     if clears_target:
-        connection.execute(
-            "UPDATE hakiri.ledger SET superseded_by = %s WHERE target = %s AND superseded_by IS NULL",
-            (load.fence.load_id, target_of(load.table)),
-        )
+        connection.execute(_CLEAR, {**_named(load.table), "load_id": load.fence.load_id})
     elif replaced.superseded:
         connection.execute(
             "UPDATE hakiri.ledger SET superseded_by = %s WHERE load_id = ANY(%s)",
@@ -138,10 +154,14 @@ def record(
 def forget_target(connection: Connection, table: Table) -> None:
     """The target had to be created anew: what the ledger says was loaded into it is gone."""
     connection.execute(
-        "UPDATE hakiri.ledger SET superseded_by = 0 WHERE target = %s AND superseded_by IS NULL",
+        "UPDATE hakiri.ledger SET superseded_by = 0 WHERE target = %s AND superseded_by IS DISTINCT FROM 0",
         (target_of(table),),
     )
 
 
 def _of(table: Table) -> tuple[str, str, str]:
     return table.pipeline_id, table.name, target_of(table)
+
+
+def _named(table: Table) -> dict[str, object]:
+    return {"pipeline": table.pipeline_id, "table": table.name, "target": target_of(table)}

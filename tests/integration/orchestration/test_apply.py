@@ -230,6 +230,47 @@ class TestCrashesAndRivals:
         assert shop.apply()["orders"]["rows"] == 4
         assert shop.column("orders", "order_id") == [1, 2, 3, 4]
 
+    @pytest.mark.parametrize("incremental", ["placed_at", None])
+    def test_what_a_warehouse_lost_when_it_was_restored_is_loaded_again(
+        self, csv_shop: Declare, incremental: str | None
+    ) -> None:
+        shop = csv_shop(path="data/orders/", **({"incremental": incremental} if incremental else {}))
+        shop.file("data/orders/a.csv", order_lines((1, "2024-01-05", "1"), (2, "2024-02-05", "2")))
+        shop.apply()
+        tables = {"raw.orders": "dump.orders", "hakiri.ledger": "dump.ledger", "hakiri.fence": "dump.fence"}
+        shop.execute("CREATE SCHEMA dump")
+        for table, copy in tables.items():
+            shop.execute(f"CREATE TABLE {copy} AS TABLE {table}")
+        shop.file("data/orders/b.csv", order_lines((3, "2024-02-06", "3"), (4, "2024-03-05", "4")))
+        shop.apply()
+        for table, copy in tables.items():
+            shop.execute(f"TRUNCATE {table}; INSERT INTO {table} SELECT * FROM {copy}")
+        shop.execute("SELECT setval('hakiri.ledger_load_id_seq', (SELECT max(load_id) FROM hakiri.fence))")
+        told = shop.apply()["orders"]
+        assert (told["rows"], told["error"]) == (3 if incremental else 2, None)
+        assert shop.column("orders", "order_id") == [1, 2, 3, 4]
+        assert shop.apply()["orders"]["chunks"]["done"] == 0
+
+    @pytest.mark.parametrize("incremental", ["placed_at", None])
+    def test_a_table_that_lands_elsewhere_now_is_loaded_there_and_knows_its_rows_when_it_comes_back(
+        self, csv_shop: Declare, incremental: str | None
+    ) -> None:
+        settings = {"incremental": incremental} if incremental else {}
+        shop = csv_shop(path="data/orders/", **settings)
+        shop.file("data/orders/a.csv", order_lines((1, "2024-01-05", "1"), (2, "2024-02-05", "2")))
+        shop.apply()
+        shop.execute("CREATE TABLE raw.sales (LIKE raw.orders)")
+        csv_shop(path="data/orders/", target="sales", **settings)
+        assert shop.apply()["orders"]["rows"] == 2
+        assert shop.column("sales", "order_id") == [1, 2]
+        shop.file("data/orders/a.csv", order_lines((1, "2024-01-05", "1"), (3, "2024-02-05", "2")))
+        shop.apply()
+        assert shop.column("sales", "order_id") == [1, 3]
+        csv_shop(path="data/orders/", **settings)
+        assert shop.apply()["orders"]["error"] is None
+        assert shop.column("orders", "order_id") == [1, 3]
+        assert shop.apply()["orders"]["chunks"]["done"] == 0
+
     def test_a_chunk_that_a_living_worker_holds_is_skipped_with_a_reason(self, csv_shop: Declare) -> None:
         shop = csv_shop()
         shop.file("data/orders.csv", order_lines((1, "2024-01-05", "1")))

@@ -16,7 +16,7 @@ from hakiri_dagster.planning.chunks import Bounds, CursorKind, CursorRange, Exte
 from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.intervals import high, low
-from hakiri_dagster.planning.repair import after_ledger
+from hakiri_dagster.planning.repair import after_ledger, relied_on
 from hakiri_dagster.planning.source_files import FileVersion, touched_by, unsettled
 from hakiri_dagster.planning.states import (
     ChunkState,
@@ -26,7 +26,7 @@ from hakiri_dagster.planning.states import (
     published,
 )
 from hakiri_dagster.planning.windows import from_position, parse_window
-from tests.unit.planning.ledger_rows import PublishedSlice
+from tests.unit.planning.ledger_rows import PublishedSlice, told
 
 Crash = Literal["no", "before publish", "after publish"]
 
@@ -49,6 +49,15 @@ def in_bounds(row: Row, bounds: Bounds) -> bool:
             raise AssertionError(bounds)
 
 
+@dataclass(frozen=True)
+class Dump:
+    """What a destination held at a moment."""
+
+    target: list[Row]
+    ledger: list[PublishedSlice]
+    loads: int
+
+
 @dataclass
 class SimulatedTable:
     kind: CursorKind
@@ -60,7 +69,7 @@ class SimulatedTable:
     source: list[Row] = field(default_factory=list)
     target: list[Row] = field(default_factory=list)
     states: dict[str, ChunkState] = field(default_factory=dict)
-    ledger: dict[str, PublishedSlice] = field(default_factory=dict)
+    ledger: list[PublishedSlice] = field(default_factory=list)
     planned_as: str | None = None
     files: dict[str, list[Row]] | None = None
     versions: dict[str, str] = field(default_factory=dict)
@@ -110,7 +119,8 @@ class SimulatedTable:
         settings = WindowSettings(parse_window(self.window, self.kind), self.start_from)
         desired = plan_chunks(self.kind, extent, settings, self.moment)
         touched = None if self.files is None else touched_by(self.taken_in, self.file_versions())
-        states = after_ledger(self.states.values(), tuple(self.ledger.values()))
+        stored = tuple(self.states.values())
+        states = after_ledger(stored, told(self.ledger, relied_on(stored)))
         due = due_slices(desired, states, extent, kind=self.kind, now=self.moment, touched=touched)
         return with_generation(due, desired, states, self.planned_as not in (None, str(self.window)))
 
@@ -143,13 +153,20 @@ class SimulatedTable:
         self.target = [row for row in self.target if not in_bounds(row, bounds)] + read
         self.loads += 1
         committed = committed_cursor(owed, cursor_max)
-        self.ledger[owed.key] = PublishedSlice(owed.key, bounds, len(read), committed, self.loads, claimed.attempts)
+        self.ledger.append(PublishedSlice(owed.key, bounds, len(read), committed, self.loads, claimed.attempts))
         if crash == "no":
             self.states[owed.key] = published(
                 claimed, bounds=bounds, cursor_committed=committed, seen=owed.seen, rows=len(read),
                 load_id=self.loads,
             )  # fmt: skip
         return crash
+
+    def dump(self) -> Dump:
+        return Dump(list(self.target), list(self.ledger), self.loads)
+
+    def restore(self, dump: Dump) -> None:
+        """Load ids that were given out since are given out again."""
+        self.target, self.ledger, self.loads = list(dump.target), list(dump.ledger), dump.loads
 
     def _remember(self, states: Iterable[ChunkState]) -> None:
         self.states.update({state.key: state for state in states})

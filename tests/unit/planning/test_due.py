@@ -225,6 +225,42 @@ def _write(table: SimulatedTable, path: str, version: str, cursors: tuple[int | 
     table.versions[path] = version
 
 
+def test_what_a_restored_target_has_lost_is_loaded_again_and_no_more() -> None:
+    table = _days()
+    table.converge()
+    dumped = table.dump()
+    table.source.append(Row("later", NOON))
+    table.converge()
+    table.restore(dumped)
+    assert len(table.plan().slices) == 1
+    table.converge()
+    table.assert_equal_to_source()
+
+
+def test_a_window_that_was_loaded_again_since_the_dump_is_owed_whole_though_the_dump_holds_its_first_load() -> None:
+    table = SimulatedTable("numeric", now=0, window=10, files={})
+    _write(table, "a", "a1", (1, 15))
+    table.converge()
+    dumped = table.dump()
+    _write(table, "b", "b1", (2,))
+    table.converge()
+    table.restore(dumped)
+    assert [key for key, *_ in _owed(table)] == ["id-0000000000..0000000010"]
+    table.converge()
+    table.assert_equal_to_source()
+
+
+def test_another_target_is_owed_everything_whatever_the_window_was() -> None:
+    table = _days()
+    empty = table.dump()
+    table.converge()
+    table.window = "1mo"
+    table.converge()
+    table.restore(empty)
+    table.converge()
+    table.assert_equal_to_source()
+
+
 CRASHES: st.SearchStrategy[list[Crash]] = st.lists(
     st.sampled_from(["no", "no", "before publish", "after publish"]), max_size=4
 )
@@ -235,6 +271,7 @@ class _History:
 
     def __init__(self, table: SimulatedTable, data: st.DataObject) -> None:
         self.table, self.data, self._numbers = table, data, count()
+        self._dumped = table.dump()
 
     def arrive(self) -> None:
         for _ in range(self.data.draw(st.integers(1, 3))):
@@ -264,6 +301,12 @@ class _History:
         changed = rewind(tuple(self.table.states.values()), lower, lower + 10 * self._unit)
         self.table.states.update({state.key: state for state in changed})
 
+    def dump(self) -> None:
+        self._dumped = self.table.dump()
+
+    def restore(self) -> None:
+        self.table.restore(self._dumped)
+
     def apply(self) -> None:
         crashes = self.data.draw(CRASHES)
         self.table.apply(crashes, meanwhile=self.data.draw(st.sampled_from([_nothing, self._grow])))
@@ -279,7 +322,7 @@ class _History:
     def live(self) -> None:
         steps: list[Callable[[], None]] = [
             self.arrive, self.pass_time, self.arrive_without_cursor, self.change_window, self.change_start,
-            self.rewind, self.apply, self.apply, self.apply,
+            self.rewind, self.apply, self.apply, self.apply, self.dump, self.restore,
         ]  # fmt: skip
         if self.table.kind == "timestamp":
             steps.append(self.slip_into_the_future)
@@ -321,8 +364,14 @@ def test_whatever_happens_to_files_their_rows_end_up_in_the_windows_exactly_once
     table = SimulatedTable("numeric", now=10**9, window=10, files={})
     numbers = count()
     cursors = st.lists(st.integers(0, 60) | st.none(), max_size=5)
-    for step in data.draw(st.lists(st.sampled_from(["write", "write", "apply", "window"]), max_size=12)):
+    dumped = table.dump()
+    steps = ["write", "write", "apply", "apply", "window", "dump", "restore"]
+    for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
         match step:
+            case "dump":
+                dumped = table.dump()
+            case "restore":
+                table.restore(dumped)
             case "write":
                 path = data.draw(st.sampled_from("abc"))
                 _write(table, path, f"v{next(numbers)}", tuple(data.draw(cursors)))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import count
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +24,8 @@ class Folder:
         self.target: dict[int, str] = {}
         self.ledger: dict[int, PublishedSlice] = {}
         self.holder: dict[str, str] = {}  # the path that a plan last found a content at
-        self._load_ids = count(1)
+        self._loads = 0
+        self.dumped = self._dump()
 
     def write(self, path: str, content: str) -> None:
         self.files[path] = content.ljust(32, "0")
@@ -36,7 +36,8 @@ class Folder:
     def due(self) -> Due:
         files = [SourceFile(path, content) for path, content in self.files.items()]
         chunks, _ = plan_file_chunks(files)
-        return due_files(chunks, after_ledger(self.states.values(), tuple(self.ledger.values())), files)
+        states = after_ledger(tuple(self.states.values()), tuple(self.ledger.values()))
+        return due_files(chunks, states, files)
 
     def apply(self, crashes: tuple[str, ...] = ()) -> None:
         due = self.due()
@@ -52,7 +53,7 @@ class Folder:
                 return
             file = owed.slice.bounds
             assert isinstance(file, SourceFile)
-            load_id = next(self._load_ids)
+            self._loads = load_id = self._loads + 1
             self._publish(PublishedSlice(owed.key, file, 1, None, load_id, attempt), file, owed.supersedes)
             if crash == "after publish":
                 return
@@ -71,6 +72,16 @@ class Folder:
             del self.ledger[load_id]
         self.target[entry.load_id] = file.content_hash
         self.ledger[entry.load_id] = entry
+
+    def _dump(self) -> tuple[dict[int, str], dict[int, PublishedSlice], int]:
+        return dict(self.target), dict(self.ledger), self._loads
+
+    def dump(self) -> None:
+        self.dumped = self._dump()
+
+    def restore(self) -> None:
+        target, ledger, self._loads = self.dumped
+        self.target, self.ledger = dict(target), dict(ledger)
 
     def contents(self) -> list[str]:
         return sorted(content.rstrip("0") for content in self.target.values())
@@ -183,11 +194,24 @@ def test_a_version_that_is_still_being_loaded_is_superseded_and_to_be_fenced() -
     assert due.overtaken == ("a-200000000000",)
 
 
+def test_what_a_restored_target_has_lost_is_loaded_again_and_what_it_got_back_is_replaced() -> None:
+    folder = _loaded({"a": "1", "b": "2"})
+    folder.dump()
+    folder.write("a", "3")
+    folder.write("c", "4")
+    folder.converge()
+    folder.restore()
+    assert sorted(owed.key[0] for owed in folder.due().slices) == ["a", "c"]
+    folder.converge()
+    assert folder.contents() == ["2", "3", "4"]
+
+
 PATHS = st.sampled_from("abc")
 CHANGES = st.one_of(
     st.tuples(st.just("write"), PATHS, st.sampled_from("123")),
     st.tuples(st.just("move"), PATHS, PATHS),
     st.tuples(st.just("remove"), PATHS, st.just("")),
+    st.tuples(st.sampled_from(["dump", "restore"]), st.just(""), st.just("")),
 )
 CRASHES = st.lists(st.sampled_from(["no", "before publish", "after publish"]), max_size=2).map(tuple)
 
@@ -206,6 +230,10 @@ def test_whatever_happens_each_content_is_in_the_target_once(
                 folder.move(path, other)
             elif change == "remove":
                 folder.files.pop(path, None)
+            elif change == "dump":
+                folder.dump()
+            elif change == "restore":
+                folder.restore()
         folder.apply(crashes)
     left = {content for content in folder.target.values() if folder.holder[content] not in folder.files}
     folder.converge()

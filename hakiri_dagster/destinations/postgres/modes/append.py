@@ -11,6 +11,7 @@ from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HAS
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.conversion import kind_of
+from hakiri_dagster.destinations.postgres.cursor_order import unplaced
 from hakiri_dagster.destinations.postgres.modes.contract import Mode, Work
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.errors import DestinationError
@@ -69,9 +70,7 @@ def _within_bounds(work: Work) -> sql.Composable:
         case CursorRange(interval):
             return _within(work, interval.lower, interval.upper)
         case NullCursor():
-            # by its text, because not every type knows these values, nor does every version of PostgreSQL
-            unplaced = sql.SQL("({0} IS NULL OR {0}::text IN ('NaN', 'Infinity', '-Infinity'))")
-            return unplaced.format(_cursor(work))
+            return unplaced(_cursor(work))
         case SourceFile(_, content_hash):
             if any(column.name == SOURCE_FILE_HASH_COLUMN for column in work.load.target.columns):
                 file_hash = sql.Literal(bytes.fromhex(content_hash))
@@ -83,7 +82,7 @@ def _within_bounds(work: Work) -> sql.Composable:
 
 def _within(work: Work, lower: int | None, upper: int | None) -> sql.Composable:
     cursor = _cursor(work)
-    conditions: list[sql.Composable] = [sql.SQL("{} IS NOT NULL").format(cursor)]
+    conditions: list[sql.Composable] = [sql.SQL("NOT {}").format(unplaced(cursor))]
     if lower is not None:
         conditions.append(sql.SQL("{} >= {}").format(cursor, _bound(work, lower)))
     if upper is not None:

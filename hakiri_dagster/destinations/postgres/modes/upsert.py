@@ -96,7 +96,7 @@ class Upsert(Mode):
     def _latest_rows(self, work: Work, key: tuple[str, ...]) -> sql.Composed:
         """Of rows with one key and one cursor, the one that was read last."""
         order = [*map(sql.Identifier, key)]
-        cursor = [sql.SQL("{} DESC NULLS LAST").format(sql.Identifier(c)) for c in self._cursor(work)]
+        cursor = [sql.SQL("{} DESC NULLS LAST").format(_placed(work, sql.Identifier(c))) for c in self._cursor(work)]
         return sql.SQL("SELECT DISTINCT ON ({}) {} FROM {} ORDER BY {}").format(
             names(key),
             names(work.load.columns),
@@ -111,7 +111,10 @@ class Upsert(Mode):
     def _not_older(self, work: Work) -> list[sql.Composable]:
         """So that chunks may run in any order. A row without a cursor is older than any other."""
         return [
-            sql.SQL("(stored.{0} IS NULL OR excluded.{0} >= stored.{0})").format(sql.Identifier(column))
+            sql.SQL("({stored} IS NULL OR {new} >= {stored})").format(
+                stored=_placed(work, sql.Identifier("stored", column)),
+                new=_placed(work, sql.Identifier("excluded", column)),
+            )
             for column in self._cursor(work)
         ]
 
@@ -125,3 +128,9 @@ class Upsert(Mode):
             if column not in PROVENANCE
         ]
         return sql.SQL("({})").format(sql.SQL(" OR ").join(comparisons))
+
+
+def _placed(work: Work, cursor: sql.Identifier) -> sql.Composable:
+    """NULL for a value without a place in the order; PostgreSQL puts NaN above all others."""
+    column = next((c for c in work.load.target.columns if c.name == cursor.as_string().rpartition(".")[2].strip('"')), None)
+    return cursor

@@ -109,6 +109,18 @@ def test_a_target_that_was_dropped_and_made_anew_has_no_published_slices(make_sh
     assert shop.destination.ledger(shop.table) == ()
 
 
+def test_loads_that_are_asked_for_are_known_after_they_were_replaced_but_not_when_the_target_is_gone(
+    make_shop: MakeShop,
+) -> None:
+    shop = make_shop()
+    first, second = shop.publish([order(1)]), shop.publish([order(2)])
+    told = shop.destination.ledger(shop.table, [first.load_id, second.load_id, 999])
+    assert [(entry.load_id, entry.superseded) for entry in told] == [(second.load_id, False), (first.load_id, True)]
+    shop.query("DROP TABLE raw.orders")
+    shop.ensure()
+    assert shop.destination.ledger(shop.table, [first.load_id, second.load_id]) == ()
+
+
 @pytest.fixture
 def breaks_at_commit(make_shop: MakeShop) -> Iterator[tuple[Shop, list[str]]]:
     """A commit that ends with the backend's death: before the ledger row is durable, or after."""

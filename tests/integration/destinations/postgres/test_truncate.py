@@ -81,5 +81,9 @@ def test_the_lock_that_keeps_readers_out_waits_for_the_first_rows(make_shop: Mak
 def test_what_other_pipelines_loaded_into_the_target_is_superseded(make_shop: MakeShop) -> None:
     other = make_shop("append", pipeline_id="other", cursor=None)
     other.publish([order(7)])
-    make_shop("truncate").publish([order(1)])
-    assert other.destination.ledger(other.table) == ()
+    entry = other.publish([order(8)])
+    mine = make_shop("truncate")
+    first = mine.publish([order(1)])
+    mine.publish([order(1)])
+    assert other.destination.ledger(other.table, [entry.load_id - 1, entry.load_id]) == (), "none of its rows is left"
+    assert [e.superseded for e in mine.destination.ledger(mine.table, [first.load_id])] == [False, True]
