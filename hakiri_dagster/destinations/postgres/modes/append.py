@@ -11,7 +11,7 @@ from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HAS
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.conversion import kind_of
-from hakiri_dagster.destinations.postgres.cursor_order import unplaced
+from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, unplaced
 from hakiri_dagster.destinations.postgres.modes.contract import Mode, Work
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.errors import DestinationError
@@ -70,7 +70,7 @@ def _within_bounds(work: Work) -> sql.Composable:
         case CursorRange(interval):
             return _within(work, interval.lower, interval.upper)
         case NullCursor():
-            return unplaced(_cursor(work))
+            return unplaced(_cursor(work), _cursor_type(work))
         case SourceFile(_, content_hash):
             if any(column.name == SOURCE_FILE_HASH_COLUMN for column in work.load.target.columns):
                 file_hash = sql.Literal(bytes.fromhex(content_hash))
@@ -82,7 +82,7 @@ def _within_bounds(work: Work) -> sql.Composable:
 
 def _within(work: Work, lower: int | None, upper: int | None) -> sql.Composable:
     cursor = _cursor(work)
-    conditions: list[sql.Composable] = [sql.SQL("NOT {}").format(unplaced(cursor))]
+    conditions: list[sql.Composable] = [sql.SQL("NOT {}").format(unplaced(cursor, _cursor_type(work)))]
     if lower is not None:
         conditions.append(sql.SQL("{} >= {}").format(cursor, _bound(work, lower)))
     if upper is not None:
@@ -96,13 +96,16 @@ def _cursor(work: Work) -> sql.Identifier:
     return sql.Identifier(work.load.table.cursor)
 
 
+def _cursor_type(work: Work) -> str | None:
+    return cursor_type(work.load.target, work.load.table.cursor or "")
+
+
 def _bound(work: Work, position: int) -> sql.Composable:
-    name = stored_name(work.load.table.cursor or "")
-    kept = next((column for column in work.load.target.columns if column.name == name), None)
-    bound = None if kept is None else _position(kept.type, position)
+    kept = _cursor_type(work)
+    bound = None if kept is None else _position(kept, position)
     if bound is None:
         raise DestinationError(
-            f"the cursor {name} is {kept.type if kept else 'missing'} in the target",
+            f"the cursor {work.load.table.cursor} is {kept or 'missing'} in the target",
             where=work.load.table.label,
             hint="slices can be replaced by a date, a time or a number only",
         )

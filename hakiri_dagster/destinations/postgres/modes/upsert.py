@@ -16,6 +16,7 @@ from hakiri_dagster.destinations.contract import (
 )
 from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name
 from hakiri_dagster.destinations.postgres.connection import names, relation
+from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, placed
 from hakiri_dagster.destinations.postgres.modes.contract import Mode, Work
 from hakiri_dagster.manifest.tables import Table
 
@@ -96,7 +97,7 @@ class Upsert(Mode):
     def _latest_rows(self, work: Work, key: tuple[str, ...]) -> sql.Composed:
         """Of rows with one key and one cursor, the one that was read last."""
         order = [*map(sql.Identifier, key)]
-        cursor = [sql.SQL("{} DESC NULLS LAST").format(_placed(work, sql.Identifier(c))) for c in self._cursor(work)]
+        cursor = [sql.SQL("{} DESC NULLS LAST").format(_placed(work, c)) for c in self._cursor(work)]
         return sql.SQL("SELECT DISTINCT ON ({}) {} FROM {} ORDER BY {}").format(
             names(key),
             names(work.load.columns),
@@ -112,8 +113,8 @@ class Upsert(Mode):
         """So that chunks may run in any order. A row without a cursor is older than any other."""
         return [
             sql.SQL("({stored} IS NULL OR {new} >= {stored})").format(
-                stored=_placed(work, sql.Identifier("stored", column)),
-                new=_placed(work, sql.Identifier("excluded", column)),
+                stored=_placed(work, "stored", column),
+                new=_placed(work, "excluded", column),
             )
             for column in self._cursor(work)
         ]
@@ -130,7 +131,5 @@ class Upsert(Mode):
         return sql.SQL("({})").format(sql.SQL(" OR ").join(comparisons))
 
 
-def _placed(work: Work, cursor: sql.Identifier) -> sql.Composable:
-    """NULL for a value without a place in the order; PostgreSQL puts NaN above all others."""
-    column = next((c for c in work.load.target.columns if c.name == cursor.as_string().rpartition(".")[2].strip('"')), None)
-    return cursor
+def _placed(work: Work, *cursor: str) -> sql.Composable:
+    return placed(sql.Identifier(*cursor), cursor_type(work.load.target, cursor[-1]))

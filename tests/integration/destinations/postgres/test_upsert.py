@@ -6,9 +6,12 @@ import pyarrow as pa
 import pytest
 
 from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.planning.chunks import Chunk, NullCursor, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import order, window
+
+NULLS = Slice(Chunk("null", NullCursor()), NullCursor())
 
 
 def test_new_keys_are_inserted_and_known_ones_updated(make_shop: MakeShop) -> None:
@@ -31,6 +34,18 @@ def test_a_row_without_a_cursor_is_older_than_any_other(make_shop: MakeShop) -> 
     shop.publish([order(1, "known", updated_at=1)], window(0, 10))
     shop.publish([order(1, "null", updated_at=None)], window(0, 10))
     assert shop.query("SELECT customer FROM raw.orders") == [("known",)]
+
+
+@pytest.mark.parametrize("unplaced", [float("nan"), float("inf")])
+def test_a_cursor_without_a_place_in_the_order_counts_as_none(make_shop: MakeShop, unplaced: float) -> None:
+    schema = SourceSchema((Column("id", "bigint"), Column("customer", "string"), Column("updated_at", "double")))
+    shop = make_shop("upsert", schema=schema)
+    shop.publish([(1, "without", unplaced)], NULLS)
+    shop.publish([(1, "known", 1.0)], window(0, 10))
+    shop.publish([(1, "without", unplaced)], NULLS)
+    assert shop.query("SELECT customer FROM raw.orders") == [("known",)]
+    shop.publish([(2, "without", unplaced), (2, "known", 1.0), (2, "without", unplaced)], window(0, 10))
+    assert shop.query("SELECT customer FROM raw.orders WHERE id = 2") == [("known",)]
 
 
 def test_a_row_that_did_not_change_is_not_written_again(make_shop: MakeShop) -> None:
