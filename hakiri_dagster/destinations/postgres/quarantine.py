@@ -9,6 +9,7 @@ from itertools import chain
 from psycopg import sql
 
 from hakiri_dagster.destinations.contract import BadRow, Load
+from hakiri_dagster.destinations.postgres import fence
 from hakiri_dagster.destinations.postgres.catalog import schema_exists, stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.ledger import replaced_by
@@ -65,6 +66,8 @@ FROM STDIN
 
 def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
     """Replaces what earlier tries of the slice kept. The table is made when the first row comes."""
+    fence.name_attempt(connection, load)  # a later claim ends it, should it hang while it holds the fence
+    fence.check_fence(connection, load, lock=True)
     schema, name = load.table.quarantine_table
     first = next(rows, None)
     present = _columns(connection, schema, name)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hakiri_dagster.destinations.contract import BadRow, Load
+from hakiri_dagster.destinations.contract import BadRow, Fence, Load
+from hakiri_dagster.errors import DestinationUnavailable, LeaseLost
 from hakiri_dagster.manifest.spec import QuarantineSpec, ValidateSpec
 from hakiri_dagster.planning.chunks import Chunk, CursorRange, Interval, Slice
 from tests.integration.destinations.postgres.conftest import MakeShop
@@ -108,6 +109,30 @@ def test_rows_outlive_a_load_that_is_undone(shop: Shop) -> None:
     prepared.undo()
     assert kept(shop) == [5]
     assert shop.ids() == []
+
+
+def test_an_attempt_that_was_overtaken_leaves_its_successors_rows_alone(shop: Shop) -> None:
+    late = shop.load(window(0, 10))
+    successor = shop.load(window(0, 10))
+    shop.destination.quarantine(successor, bad(1))
+    with pytest.raises(LeaseLost):
+        shop.destination.quarantine(late, bad(2))
+    assert kept(shop) == [1]
+
+
+def test_a_claim_goes_through_though_an_attempt_hangs_while_it_sets_rows_aside(shop: Shop) -> None:
+    successors: list[Fence] = []
+
+    def hanging() -> Iterator[BadRow]:
+        yield from bad(1)
+        successors.append(shop.claim(window(0, 10), "worker-2"))
+        yield from bad(2)
+
+    load = shop.load(window(0, 10))
+    with pytest.raises(DestinationUnavailable):
+        shop.destination.quarantine(load, hanging())
+    assert len(successors) == 1
+    assert shop.query("""SELECT to_regclass('dlq."bad orders"')""") == [(None,)]
 
 
 def test_a_table_without_a_name_of_its_own_lies_in_our_schema(make_shop: MakeShop) -> None:
