@@ -25,16 +25,16 @@ _DEFAULTS = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
-_OPTIONS = (
+_DEFAULT_OPTIONS = "-c lock_timeout=60s -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+_FIXED_OPTIONS = (
     "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex -c extra_float_digits=1"
-    " -c lock_timeout=60s -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
 )
 
 
 def connection_settings(conninfo: str) -> str:
     """What the url says wins over our defaults, except for what the way rows are written depends on."""
     said = {key: str(value) for key, value in conninfo_to_dict(conninfo).items() if value is not None}
-    options = f"{_OPTIONS} {said.get('options', '')}".rstrip()
+    options = f"{_DEFAULT_OPTIONS} {said.get('options', '')} {_FIXED_OPTIONS}"  # of two, the last one counts
     fixed = {"options": options, "client_encoding": "UTF8", "application_name": APPLICATION_NAME_PREFIX}
     return make_conninfo("", **{**_DEFAULTS, **said, **fixed})
 
