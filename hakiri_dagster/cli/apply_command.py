@@ -70,9 +70,9 @@ def work_through(
 
 def _note_plan(plan: TablePlan, counts: TableTally) -> None:
     counts.warnings += plan.warnings
+    counts.planned = len(plan.loads)
     if plan.error or plan.refusals:
         counts.error = plan.error or f"{plan.pipeline_id}/{plan.table}: {'; '.join(plan.refusals)}"
-        counts.pending = len(plan.loads)
 
 
 def _each(due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], None], parallelism: int) -> None:
@@ -134,6 +134,7 @@ def _again(runtime: Runtime, wanted: Sequence[tuple[Table, Survey, list[str]]], 
 
     with opened_applier(runtime) as applier, progress_bars([(t, s) for t, s, _ in wanted], tally):
         for table, survey, keys in wanted:
+            tally.of(table).planned = len(keys)
             _timed(tally, table, partial(applier.load_again, table, survey, keys))
 
 

@@ -16,10 +16,10 @@ Status = Literal["success", "failed", "partial", "skipped"]
 
 @dataclass
 class TableTally:
+    planned: int = 0
     done: int = 0
     failed: int = 0
     skipped: int = 0
-    pending: int = 0
     rows: int = 0
     quarantined: int = 0
     warnings: list[str] = field(default_factory=list)
@@ -36,6 +36,11 @@ class TableTally:
             "error": redact(self.error) if self.error else None,
             "duration_s": round(self.seconds, 3),
         }
+
+    @property
+    def pending(self) -> int:
+        """What was planned and not even tried. A load that went well may have found less to do than was planned."""
+        return max(0, self.planned - self.done - self.failed - self.skipped) if self.broken else 0
 
     @property
     def broken(self) -> bool:

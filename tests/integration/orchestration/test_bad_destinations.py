@@ -72,9 +72,10 @@ class TestAway:
             name = psycopg.sql.Identifier(database_of(orders))
             alter = psycopg.sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
             connection.execute(alter.format(name, psycopg.sql.SQL("on")))
-            error = orders.apply()["orders"]["error"]
-            assert "in a read-only transaction" in error
-            assert "point the url at the primary" in error
+            told = orders.apply()["orders"]
+            assert "in a read-only transaction" in told["error"]
+            assert "point the url at the primary" in told["error"]
+            assert told["chunks"] == {"done": 0, "failed": 0, "skipped": 0, "pending": 1}
             connection.execute(alter.format(name, psycopg.sql.SQL("off")))
         assert orders.apply()["orders"]["rows"] == 2
 
