@@ -30,7 +30,7 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
     upstream = {label: source_key(source.lineage, project.root) for label, source in sources.items()}
     return dg.Definitions(
         assets=[
-            *(table_asset(table, partitions[table.label], upstream[table.label]) for table in project.tables),
+            *(table_asset(t, partitions[t.label], upstream[t.label], project.root) for t in project.tables),
             *_sources(project.tables, upstream),
         ],
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],

@@ -54,7 +54,8 @@ class Applier:
     def _loaded(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> tuple[str, ...]:
         partitions = partitions_of(table, survey.source, survey.stored_plan)
         reconcile(self._instance, table, partitions, survey)
-        asset = table_asset(table, partitions, source_key(survey.source.lineage, self._runtime.project.root))
+        root = self._runtime.project.root
+        asset = table_asset(table, partitions, source_key(survey.source.lineage, root), root)
         job = dg.Definitions([asset], resources=self._resources).resolve_implicit_global_asset_job_def()
         ranges = chunk_ranges(table, partitions, keys, self._instance)
         return tuple(text for chunks in ranges for text in self._run(job, chunks, due_only=due_only))

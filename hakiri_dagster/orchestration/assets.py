@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Iterator
+from pathlib import Path
 from typing import assert_never
 
 import dagster as dg
@@ -28,9 +29,12 @@ CHUNKS_PER_RUN = 100
 """A run reads its chunks in one pass: fewer process starts and fewer scans, against more disk for candidates."""
 
 OUTPUT = "rows"
+ROOT_RUN_TAG = "dagster/root_run_id"
 
 
-def table_asset(table: Table, partitions: dg.PartitionsDefinition, upstream: dg.AssetKey) -> dg.AssetsDefinition:
+def table_asset(
+    table: Table, partitions: dg.PartitionsDefinition, upstream: dg.AssetKey, root: Path
+) -> dg.AssetsDefinition:
     specs = check_specs(table, partitions)
 
     @dg.multi_asset(
@@ -45,7 +49,7 @@ def table_asset(table: Table, partitions: dg.PartitionsDefinition, upstream: dg.
                 kinds={"spark", table.source.connector, table.destination.connector},
                 owners=list(table.owners),
                 tags=dict(table.tags),
-                metadata=definition_metadata(table),
+                metadata=definition_metadata(table, root),
             )
         },
         partitions_def=partitions,
@@ -88,17 +92,23 @@ class _RunEvents:
         self._loads = loads
         self._keys = list(context.partition_keys)
         self._failed: list[FailedChunk] = []
+        self._shown: set[str] = set()
 
     def wanted(self) -> Wanted:
-        run = self._context.run
-        earlier = [run_id for run_id in (run.root_run_id, run.parent_run_id) if run_id]
         return Wanted(
             keys=tuple(self._keys),
-            due_only=DUE_ONLY_TAG in run.tags,
+            due_only=DUE_ONLY_TAG in self._context.run.tags,
             partitions=self._partitions,
             open_window=self._open_window in self._keys,
-            published_by=tuple(earlier),
+            published_by=self._earlier_tries(),
         )
+
+    def _earlier_tries(self) -> tuple[str, ...]:
+        """All runs of the group, not only the parent: a fourth try spares what the second has published."""
+        root = self._context.run.tags.get(ROOT_RUN_TAG)
+        if root is None:
+            return ()
+        return root, *self._context.instance.get_run_ids(dg.RunsFilter(tags={ROOT_RUN_TAG: root}))
 
     def events(self, steps: Iterator[Step]) -> Iterator[dg.Output[object]]:
         for step in steps:
@@ -113,22 +123,33 @@ class _RunEvents:
                     assert_never(step)
 
     def _publish(self, chunk: PreparedChunk) -> Iterator[dg.Output[object]]:
-        partition = self._partition_of(chunk.key)
+        has_partition = chunk.key in self._partitions
+        partition = chunk.key if has_partition else self._keys[-1]
         for evaluation in evaluations(chunk, partition):
-            self._context.log_event(evaluation)
+            if has_partition or not evaluation.passed:  # it must not hide what the partition's own chunk met
+                self._context.log_event(evaluation)
         try:
             entry = self._loads.publish(chunk)
         except HakiriError as error:
             self._note_failure(FailedChunk(chunk.key, error))
             return
         metadata = published_metadata(chunk, entry)
-        if len(self._keys) == 1 and chunk.key == partition:
+        if not has_partition:
+            self._came_along(partition, metadata)
+        elif len(self._keys) == 1:
+            self._shown.add(partition)
             yield dg.Output(entry, output_name=OUTPUT, metadata=metadata)
-            return
-        self._materialized(partition, metadata)
+        else:
+            self._materialized(partition, metadata)
 
-    def _partition_of(self, chunk_key: str) -> str:
-        return chunk_key if chunk_key in self._partitions else self._keys[-1]
+    def _came_along(self, partition: str, metadata: Metadata) -> None:
+        """Told with the run's last partition, which must not show as done if its own rows are not published."""
+        if partition in self._shown:
+            self._materialized(partition, metadata)
+        else:
+            self._context.log_event(
+                dg.AssetObservation(asset_key=asset_key(self._table), partition=partition, metadata=metadata)
+            )
 
     def _skipped(self, step: SkippedChunk) -> None:
         """A chunk that is published already still shows as done; a busy one is left to the run that holds it."""
@@ -137,6 +158,7 @@ class _RunEvents:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
 
     def _materialized(self, partition: str, metadata: Metadata) -> None:
+        self._shown.add(partition)
         self._context.log_event(
             dg.AssetMaterialization(asset_key=asset_key(self._table), partition=partition, metadata=metadata)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import dagster as dg
 
@@ -42,14 +43,16 @@ def column_schema(target: Target) -> dg.TableSchemaMetadataValue:
     return dg.MetadataValue.table_schema(dg.TableSchema(columns=columns))
 
 
-def definition_metadata(table: Table) -> dict[str, object]:
+def definition_metadata(table: Table, root: Path) -> dict[str, object]:
     return {
         "load mode": table.mode,
         "target": f"{table.target_schema}.{table.target_name}",
         "dagster/code_references": dg.CodeReferencesMetadataValue(
             code_references=[
                 dg.LocalFileCodeReference(
-                    file_path=table.origin.file, line_number=table.origin.line, label=f"manifest of {table.label}"
+                    file_path=str(root.resolve() / table.origin.file),  # the UI opens absolute paths only
+                    line_number=table.origin.line,
+                    label=f"manifest of {table.label}",
                 )
             ]
         ),

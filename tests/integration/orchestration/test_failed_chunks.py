@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 
 import dagster as dg
@@ -68,6 +69,42 @@ def test_a_run_of_failed_chunks_names_them_all(deferred_key: ShopProject) -> Non
     assert event is not None
     assert event.step_failure_data.user_failure_data is not None
     assert "2 chunk(s) failed: 2024-01, 2024-02" in (event.step_failure_data.user_failure_data.description or "")
+
+
+class TestRowsThatComeAlongWithTheOpenWindow:
+    THIS_MONTH = datetime.now(UTC).strftime("%Y-%m")
+
+    def test_they_do_not_make_a_failed_partition_show_as_done(self, deferred_key: ShopProject) -> None:
+        shop = deferred_key
+        shop.file("data/orders.csv", orders((3, f"{self.THIS_MONTH}-01"), (3, f"{self.THIS_MONTH}-01"), (5, "")))
+        told = shop.apply()["orders"]
+        assert (told["chunks"]["done"], told["chunks"]["failed"]) == (1, 1)
+        assert shop.instance.get_materialized_partitions(ORDERS) == set()
+        (seen,) = shop.instance.fetch_observations(ORDERS, limit=10).records
+        assert seen.asset_observation is not None
+        assert seen.partition_key == self.THIS_MONTH
+        assert seen.asset_observation.metadata["chunk"].value == "null"
+
+    def test_they_are_told_with_a_partition_that_is_done(self, csv_shop: Declare) -> None:
+        shop = csv_shop(incremental="placed_at")
+        shop.file("data/orders.csv", orders((3, f"{self.THIS_MONTH}-01"), (5, "")))
+        shop.apply()
+        told = shop.instance.fetch_materializations(ORDERS, limit=10).records
+        chunks = [m.asset_materialization.metadata["chunk"].value for m in told if m.asset_materialization]
+        assert sorted(map(str, chunks)) == sorted([self.THIS_MONTH, "null"])
+        assert {m.partition_key for m in told} == {self.THIS_MONTH}
+
+    def test_they_do_not_hide_that_rows_of_the_window_were_set_aside(self, csv_shop: Declare) -> None:
+        shop = csv_shop(incremental="placed_at")
+        shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.orders (order_id text, placed_at timestamp, note varchar(3))")
+        day = f"{self.THIS_MONTH}-01"
+        shop.file("data/orders.csv", f"order_id,placed_at,note\na,{day},far too long\nb,{day},\nc,,\n")
+        told = shop.apply()["orders"]
+        assert (told["chunks"]["done"], told["rows"], told["quarantined"]) == (2, 2, 1)
+        record = shop.instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(ORDERS, "no_rows_set_aside"))
+        assert record is not None
+        assert record.event is not None
+        assert not record.event.asset_check_evaluation.passed
 
 
 class TestServerThatGoesAwayAtTheCommit:

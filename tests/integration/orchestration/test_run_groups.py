@@ -1,0 +1,75 @@
+"""Retries in the user interface: runs of one group, of which each spares what an earlier one has published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dagster as dg
+import pytest
+
+from hakiri_dagster.definitions import project_definitions
+from hakiri_dagster.destinations.contract import LedgerEntry
+from hakiri_dagster.destinations.postgres.loading import OpenLoad
+from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.pipeline.survey import remember
+from tests.integration.orchestration.conftest import ShopProject
+
+Declare = Callable[..., ShopProject]
+
+MONTHS = ("2024-01", "2024-02", "2024-03")
+
+
+@pytest.fixture
+def shop(csv_shop: Declare) -> ShopProject:
+    shop = csv_shop(incremental="placed_at", load={"mode": "append"})
+    lines = "".join(f"{number},{month}-05\n" for number, month in enumerate(MONTHS))
+    shop.file("data/orders.csv", f"order_id,placed_at\n{lines}")
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        survey = runtime.survey(table)
+        remember(runtime.audit, survey, survey.due)
+    return shop
+
+
+def materialize(shop: ShopProject, first: str, last: str, root: str | None = None, parent: str | None = None) -> str:
+    job = project_definitions(load_project(shop.root, env={}), shop.settings).resolve_implicit_global_asset_job_def()
+    tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+    if root and parent:
+        tags |= {"dagster/root_run_id": root, "dagster/parent_run_id": parent}
+    return job.execute_in_process(instance=shop.instance, tags=tags, raise_on_error=False).run_id
+
+
+def loads(shop: ShopProject) -> dict[str, int]:
+    found = shop.rows("SELECT chunk_key, count(*) FROM hakiri.ledger GROUP BY 1")
+    return {str(key): int(count) for key, count in found}
+
+
+def test_a_fourth_try_loads_nothing_that_the_second_has_published(
+    shop: ShopProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = OpenLoad.publish
+    refused = set(MONTHS[1:])
+
+    def refuse(load: OpenLoad, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
+        if load.load.slice.chunk.key in refused:
+            load.undo()
+            raise DestinationError("the target refused the rows")
+        return publish(load, cursor_committed, bytes_)
+
+    monkeypatch.setattr(OpenLoad, "publish", refuse)
+    root = materialize(shop, MONTHS[0], MONTHS[-1])
+    assert loads(shop) == {"2024-01": 1}
+    refused.remove("2024-02")
+    second = materialize(shop, MONTHS[0], MONTHS[-1], root, root)
+    third = materialize(shop, MONTHS[0], MONTHS[-1], root, second)
+    refused.clear()
+    materialize(shop, MONTHS[0], MONTHS[-1], root, third)
+    assert loads(shop) == dict.fromkeys(MONTHS, 1)
+    assert shop.instance.get_materialized_partitions(dg.AssetKey(["shop", "orders"])) == set(MONTHS)
+
+
+def test_a_new_materialization_loads_again(shop: ShopProject) -> None:
+    for _ in range(2):
+        materialize(shop, MONTHS[0], MONTHS[-1])
+    assert loads(shop) == dict.fromkeys(MONTHS, 2)
