@@ -10,13 +10,7 @@ from psycopg.types.json import Jsonb
 from hakiri_dagster.destinations.contract import LedgerEntry, Load
 from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.replacement import (
-    Earlier,
-    Replacement,
-    bounds_from_json,
-    bounds_to_json,
-    replacement,
-)
+from hakiri_dagster.destinations.postgres.replacement import Replacement, bounds_from_json, bounds_to_json
 from hakiri_dagster.manifest.tables import Table
 
 # A load is superseded by one that replaced all its rows; by 0 if they are gone without a successor of the same table:
@@ -48,12 +42,6 @@ _ENTRY = """
 SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at,
        superseded_by IS NOT NULL
 FROM hakiri.ledger WHERE load_id = %s
-"""
-
-_EARLIER = """
-SELECT load_id, chunk_key, bounds, cursor_max
-FROM hakiri.ledger
-WHERE pipeline_id = %s AND table_name = %s AND target = %s AND superseded_by IS NULL AND load_id <> %s
 """
 
 _CLEAR = """
@@ -99,12 +87,6 @@ def entry(connection: Connection, load_id: int) -> LedgerEntry | None:
 def _entry(row: tuple[object, ...]) -> LedgerEntry:
     load_id, chunk_key, bounds, *rest = row
     return LedgerEntry(load_id, chunk_key, bounds_from_json(bounds), *rest)  # type: ignore[arg-type] # rows are untyped
-
-
-def replaced_by(connection: Connection, load: Load) -> Replacement:
-    rows = connection.execute(_EARLIER, (*_of(load.table), load.fence.load_id))
-    earlier = [Earlier(load_id, key, bounds_from_json(bounds), highest) for load_id, key, bounds, highest in rows]
-    return replacement(load.slice.bounds, earlier, load.supersedes)
 
 
 def lock_table_entries(connection: Connection, table: Table) -> None:

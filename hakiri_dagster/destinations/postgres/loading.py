@@ -13,6 +13,7 @@ from hakiri_dagster.destinations.postgres import catalog, fence, ledger
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
+from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
 from hakiri_dagster.destinations.postgres.modes.contract import Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
@@ -60,7 +61,7 @@ class OpenLoad:
     def _refuse_overtaken_bounds(self) -> None:
         """A slice that overlaps and was published since `prepare` looked would have its rows twice."""
         ledger.lock_table_entries(self.connection, self.load.table)
-        now = ledger.replaced_by(self.connection, self.load)
+        now = replaced_by(self.connection, self.load)
         if not set(now.load_ids) <= set(self.replaced.load_ids):
             raise DestinationUnavailable(
                 "a slice that overlaps this one was published meanwhile, so this attempt publishes nothing",
@@ -109,7 +110,7 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
                     where=_where(load),
                     hint="apply again: it is created anew and everything is loaded into it",
                 )
-            replaced = ledger.replaced_by(connection, load)
+            replaced = replaced_by(connection, load)
             if replaced.load_ids and mode.looks_for_load_ids:
                 sum_up(connections, found.oid)
             rows = mode.stage(Work(connection, load, found, blocks, replaced))

@@ -12,7 +12,7 @@ from hakiri_dagster.destinations.contract import BadRow, Load
 from hakiri_dagster.destinations.postgres import fence
 from hakiri_dagster.destinations.postgres.catalog import schema_exists, stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
-from hakiri_dagster.destinations.postgres.ledger import replaced_by
+from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS {table} (

@@ -1,0 +1,80 @@
+"""The loads that a new one may replace rows of, as the ledger's indexes find them. `replacement` decides; this only
+spares it the others, of which a table of files may have a hundred thousand."""
+
+from __future__ import annotations
+
+from typing import LiteralString, assert_never
+
+from hakiri_dagster.destinations.contract import Load
+from hakiri_dagster.destinations.postgres.catalog import target_of
+from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.replacement import Earlier, Replacement, bounds_from_json, replacement
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
+
+_EARLIER: LiteralString = """
+SELECT load_id, chunk_key, bounds, cursor_max
+FROM hakiri.ledger
+WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by IS NULL
+  AND load_id <> %(load_id)s
+"""
+
+_OF_FILE: LiteralString = """
+  AND (bounds ->> 'kind' = 'file' AND bounds ->> 'hash' = %(hash)s
+       OR chunk_key = ANY(%(supersedes)s)
+       OR bounds ->> 'kind' IN ('range', 'null', 'full'))
+"""
+
+# The slices of an open chunk all end at the same bound: what their highest cursor does not reach is left out.
+_OF_RANGE: LiteralString = """
+  AND (bounds ->> 'kind' = 'range'
+       AND numrange((bounds ->> 'lower')::numeric, (bounds ->> 'upper')::numeric)
+           && numrange(%(lower)s::numeric, %(upper)s::numeric)
+       OR bounds ->> 'kind' IN ('file', 'full'))
+  AND (cursor_max IS NULL OR %(lower)s::numeric IS NULL OR cursor_max >= %(lower)s::numeric
+       OR (bounds ->> 'lower')::numeric >= %(lower)s::numeric)
+"""
+
+_OF_NULLS: LiteralString = """
+  AND bounds ->> 'kind' IN ('null', 'file', 'full')
+"""
+
+
+def replaced_by(connection: Connection, load: Load) -> Replacement:
+    bounds, table = load.slice.bounds, load.table
+    found = connection.execute(
+        _EARLIER + _possible(bounds),
+        {
+            "pipeline": table.pipeline_id,
+            "table": table.name,
+            "target": target_of(table),
+            "load_id": load.fence.load_id,
+            "supersedes": list(load.supersedes),
+            **_values(bounds),
+        },
+    )
+    earlier = [Earlier(load_id, key, bounds_from_json(its), highest) for load_id, key, its, highest in found]
+    return replacement(bounds, earlier, load.supersedes)
+
+
+def _possible(bounds: Bounds) -> LiteralString:
+    match bounds:
+        case SourceFile():
+            return _OF_FILE
+        case CursorRange():
+            return _OF_RANGE
+        case NullCursor():
+            return _OF_NULLS
+        case WholeTable():
+            return ""
+        case _:
+            assert_never(bounds)
+
+
+def _values(bounds: Bounds) -> dict[str, object]:
+    match bounds:
+        case SourceFile(_, content_hash):
+            return {"hash": content_hash}
+        case CursorRange(interval):
+            return {"lower": interval.lower, "upper": interval.upper}
+        case _:
+            return {}
