@@ -63,7 +63,7 @@ def _told(state: ChunkState, row: LedgerRow) -> ChunkState:
         state,
         bounds=row.bounds,
         cursor_committed=row.cursor_committed,
-        seen=state.attempt_seen if of_last_attempt else None,
+        seen=state.attempt_seen if row.attempt == state.attempts else None,
         rows=row.rows,
         load_id=row.load_id,
     )

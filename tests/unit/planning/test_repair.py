@@ -28,6 +28,11 @@ def test_what_an_earlier_attempt_published_counts_while_a_later_one_goes_on() ->
     assert (state.status, state.covered, state.seen) == ("running", (Interval(0, 10),), None)
 
 
+def test_what_an_attempt_published_that_began_after_the_audit_db_was_read_was_planned_by_another_word() -> None:
+    (state,) = after_ledger([replace(HELD, attempts=1)], [FIRST, ROW])
+    assert (state.status, state.covered, state.seen) == ("done", (Interval(0, 10),), None)
+
+
 def test_a_publish_that_is_known_changes_nothing() -> None:
     assert after_ledger([DONE], [ROW]) == (DONE,)
     assert after_ledger([DONE], [replace(ROW, rows=0)]) == (DONE,), "an empty chunk is published too"
