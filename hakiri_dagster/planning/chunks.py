@@ -79,7 +79,8 @@ class Extent:
     `lower` and `upper` are None when no row has a cursor. `rows_at_upper` is how many rows sit exactly at `upper`
     (None if that is not cheap), so that ties that come late are noticed. `upper_by_now` and `rows_at_upper_by_now`
     are the same among the rows not dated after now; to be told for time cursors when `upper` lies after now, because
-    one row dated 2099 would else hide every new row (None and 0 if there is none).
+    one row dated 2099 would else hide every new row (None and 0 if there is none). `nulls_fingerprint` changes when one
+    of the rows without a position does, also when their number stays the same; None where changes are told otherwise.
     """
 
     lower: int | None
@@ -89,3 +90,8 @@ class Extent:
     rows_estimate: int | None = None
     upper_by_now: int | None = None
     rows_at_upper_by_now: int | None = None
+    nulls_fingerprint: str | None = None
+
+    @property
+    def said_of_nulls(self) -> str:
+        return str(self.nulls) if self.nulls_fingerprint is None else f"{self.nulls}/{self.nulls_fingerprint}"

@@ -137,7 +137,7 @@ def _judge(
 ) -> _Verdict:
     match chunk.bounds:
         case NullCursor():
-            return _judge_by_word(chunk, base, str(extent.nulls), None)
+            return _judge_by_word(chunk, base, extent.said_of_nulls, None)
         case CursorRange(interval) if interval.upper is None:
             lies_outside = extent.upper is not None and extent.upper >= low(interval)
             word = f"{extent.upper}/{extent.rows_at_upper}" if lies_outside else NOTHING_OUTSIDE

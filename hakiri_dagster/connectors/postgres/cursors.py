@@ -34,18 +34,21 @@ _FARTHEST = 10**100
 versions of PostgreSQL too that know no infinite number."""
 
 _INDEXED_EXTENT = sql.SQL(
-    "SELECT {lower}, {upper}, (SELECT count(*) FROM {table} WHERE {unplaced}),"
-    " (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
-    " FROM (SELECT (SELECT min({cursor}) FROM {table} WHERE {placed}) AS lower,"
+    "SELECT {lower}, {upper}, nulls.number, nulls.told, (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
+    " FROM (SELECT count(*) AS number, {told} AS told FROM {table} AS of_row WHERE {unplaced}) AS nulls,"
+    " (SELECT (SELECT min({cursor}) FROM {table} WHERE {placed}) AS lower,"
     " (SELECT max({cursor}) FROM {table} WHERE {placed}) AS upper) AS edge"
 )
 _SCANNED_EXTENT = sql.SQL(
     "WITH edge AS MATERIALIZED"
     " (SELECT min({cursor}) FILTER (WHERE {placed}) AS lower, max({cursor}) FILTER (WHERE {placed}) AS upper,"
-    " count(*) FILTER (WHERE {unplaced}) AS nulls FROM {table})"
-    " SELECT {lower}, {upper}, nulls, (SELECT count(*) FROM {table} WHERE {cursor} = (SELECT upper FROM edge))"
+    " count(*) FILTER (WHERE {unplaced}) AS nulls, {told} FILTER (WHERE {unplaced}) AS told FROM {table} AS of_row)"
+    " SELECT {lower}, {upper}, nulls, told, (SELECT count(*) FROM {table} WHERE {cursor} = (SELECT upper FROM edge))"
     " FROM edge"
 )
+_TOLD_OF_ROWS = sql.SQL("sum(hashtextextended((of_row.*)::text, 0))")
+"""What rows hold, in whatever order. Those without a place in the order have nothing else by which a new one shows."""
+
 _PAST = sql.SQL(
     "SELECT {upper}, (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
     " FROM (SELECT max({cursor}) AS upper FROM {table} WHERE {past}) AS edge"
@@ -164,15 +167,17 @@ def extent(
         "unplaced": cursor.unplaced,
         "lower": cursor.position(sql.SQL("edge.lower")),
         "upper": cursor.position(sql.SQL("edge.upper")),
+        "told": _TOLD_OF_ROWS,
     }
-    first, last, nulls, at_last = _one(connection, statement.format(**names))
+    first, last, nulls, told, at_last = _one(connection, statement.format(**names))
     lower, upper = _whole(first, cursor, where), _whole(last, cursor, where)
     now = time.time_ns() // 1000
     past_upper = past_at_upper = None
     if cursor.kind != "numeric" and upper is not None and upper > now:
         past, past_at_upper = _one(connection, _PAST.format(**names, past=cursor.within(Interval(None, now + 1))))
         past_upper = _whole(past, cursor, where)
-    return Extent(lower, upper, nulls, at_last, relation.rows_estimate, past_upper, past_at_upper)
+    fingerprint = None if told is None else str(told)
+    return Extent(lower, upper, nulls, at_last, relation.rows_estimate, past_upper, past_at_upper, fingerprint)
 
 
 def edges(

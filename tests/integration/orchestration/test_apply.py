@@ -316,6 +316,52 @@ class TestCrashesAndRivals:
 
 
 class TestPostgresSources:
+    def test_a_target_that_was_dropped_and_made_anew_by_a_run_that_died_gets_every_row(self, shop: ShopProject) -> None:
+        shop.execute("CREATE SCHEMA app; CREATE TABLE app.orders (id int PRIMARY KEY, placed_at timestamptz)")
+        shop.execute(
+            "INSERT INTO app.orders SELECT n, '2026-04-01'::timestamptz + n * interval '1 hour'"
+            " FROM generate_series(1, 1000) n"
+        )
+        for mode in ("append", "upsert"):
+            shop.manifest(
+                {
+                    "id": mode,
+                    "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "app"}},
+                    "tables": [{"name": "orders", "target": mode, "load": {"mode": mode}, "primary_key": ["id"]}],
+                    "incremental": "placed_at",
+                }
+            )
+            shop.apply(mode)
+            shop.execute(f"DROP TABLE raw.{mode}")
+            with shop.runtime() as runtime:
+                (table,) = (t for t in runtime.project.tables if t.pipeline_id == mode)
+                survey = runtime.survey(table)
+                runtime.destination(table).ensure_target(table, survey.schema, with_file_hash=False)
+            assert shop.apply(mode)["orders"]["rows"] == 1000
+            assert len(shop.column(mode, "id")) == 1000
+
+    @pytest.mark.parametrize("index", ["CREATE INDEX ON app.orders (placed_at)", "SELECT 1"])
+    def test_a_new_row_without_a_cursor_is_seen_though_their_number_is_the_same(
+        self, shop: ShopProject, index: str
+    ) -> None:
+        shop.execute("CREATE SCHEMA app; CREATE TABLE app.orders (id int, placed_at timestamptz)")
+        shop.execute(index)
+        shop.execute("INSERT INTO app.orders VALUES (1, '2026-05-01'), (2, NULL)")
+        shop.manifest(
+            {
+                "id": "shop",
+                "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "app"}},
+                "tables": [{"name": "orders", "load": {"mode": "append"}}],
+                "incremental": "placed_at",
+            }
+        )
+        shop.apply()
+        shop.execute("UPDATE app.orders SET placed_at = '2026-05-02' WHERE id = 2")
+        shop.execute("INSERT INTO app.orders VALUES (3, NULL)")
+        shop.apply()
+        assert shop.column("orders", "id") == [1, 2, 3]
+        assert shop.apply()["orders"]["rows"] == 0
+
     def test_new_rows_of_the_open_window_are_loaded_without_losing_or_doubling_ties(self, shop: ShopProject) -> None:
         now = datetime.now(UTC).replace(microsecond=0)
         shop.execute(
