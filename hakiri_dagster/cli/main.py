@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -203,9 +204,23 @@ def main() -> NoReturn:
 
 def _leave_at_once() -> NoReturn:
     """Without waiting for threads that load: what they hold is a dead worker's, free at once."""
+    _end_starting_jvm()
     print("interrupted; the next apply goes on where this one stopped", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(_INTERRUPTED)
+
+
+def _end_starting_jvm() -> None:
+    """One that runs ends when we do. One that is being started would not notice, and stay."""
+    context = sys.modules.get("pyspark.core.context")
+    if context is None or context.SparkContext._gateway is not None:
+        return
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if child.name() == "java":
+                child.kill()
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:

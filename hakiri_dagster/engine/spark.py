@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark import SparkContext
@@ -17,6 +19,7 @@ from pyspark.sql.utils import is_remote as connect_is_in_use
 
 from hakiri_dagster.engine.java import ensure_java
 from hakiri_dagster.engine.spark_config import is_local, is_remote, spark_config
+from hakiri_dagster.errors import EngineLost
 from hakiri_dagster.settings import Settings
 
 __all__ = [
@@ -32,6 +35,8 @@ __all__ = [
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
+_CONNECT_PORT = 15002
+_REACH_SECONDS = 10
 _CONNECT_RETRIES = 10
 _CONNECT_LONGEST_WAIT_MS = 2500
 """Twenty seconds in all, enough for a Connect server to be started again; Spark's own patience is ten minutes."""
@@ -53,12 +58,25 @@ def prepare_process(settings: Settings, state_dir: Path) -> None:
     """What a configuration cannot say. To be called before a session is opened, by whatever means."""
     _quieten()
     if is_remote(settings):
+        _refuse_silence(settings.spark)
         return
     _forget_lost_jvm()
     ensure_java()
     (state_dir / "spark" / "local").mkdir(parents=True, exist_ok=True)
     if is_local(settings):
         os.environ.update(local_environment())
+
+
+def _refuse_silence(url: str) -> None:
+    """PySpark would try for ten minutes to reach a server that is not there, and say nothing meanwhile."""
+    place = urlsplit(url.partition("/;")[0])
+    try:
+        socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), timeout=_REACH_SECONDS).close()
+    except OSError as error:
+        raise EngineLost(
+            f"Spark Connect does not answer at {place.hostname}:{place.port or _CONNECT_PORT}: {error}",
+            hint="is that server up? HAKIRI_SPARK says where it is",
+        ) from error
 
 
 def prepare_session(session: SparkSession) -> SparkSession:

@@ -315,8 +315,26 @@ class TestRivalsAndInterruptions:
         assert not any(project.state.glob(ATTEMPTS))
         assert loaded_exactly_once(project)
 
+    def test_an_apply_interrupted_while_its_engine_starts_leaves_no_engine(
+        self, new_project: NewProject
+    ) -> None:
+        project = events_project(new_project("interrupted-early"))
+        apply = project.start("apply")
+        assert eventually(lambda: any(process.name() == "java" for process in project.processes()))
+        _stopped_as_by(signal.SIGINT, apply.pid)
+        done = project.finish(apply)
+        assert (done.code, "Exception" in done.err) == (130, False), done
+        project.assert_no_process_is_left(10)
+
 
 class TestLostEngines:
+    def test_a_connect_server_that_is_not_there_is_told(self, new_project: NewProject) -> None:
+        project = events_project(new_project("no-connect"))
+        told = project.hakiri("apply", env={"HAKIRI_SPARK": "sc://127.0.0.1:1", "HAKIRI_RETRIES": "0"})
+        assert told.code == 1
+        assert "Spark Connect does not answer at 127.0.0.1:1" in told.out + told.err
+        assert "hint: is that server up?" in told.out + told.err
+
     def test_an_apply_whose_jvm_dies_starts_another_and_ends_well(self, new_project: NewProject) -> None:
         project = events_project(new_project("lost-java"))
         apply = project.start("apply", "--json")

@@ -44,10 +44,10 @@ class FilesOptions(FilesConfig):
     def declared_compression(self) -> Compression | None:
         return None if self.compression is None else _COMPRESSIONS[self.compression]
 
-    def digest(self, pattern: str) -> str:
+    def digest(self, pattern: str, columns: Mapping[str, str]) -> str:
         """Of all that tells which bytes are read and how they become values."""
-        settings = self.model_dump_json(exclude={"path"})
-        return hashlib.blake2b(f"{pattern}\0{settings}".encode(), digest_size=6).hexdigest()
+        told = f"{pattern}\0{self.model_dump_json(exclude={'path'})}\0{sorted(columns.items())}"
+        return hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
 
     @property
     def charset(self) -> Charset:

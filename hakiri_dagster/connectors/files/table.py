@@ -53,7 +53,7 @@ class FilesTable:
 
     @cached_property
     def read_as(self) -> str:
-        return self.options.digest(self.place.pattern) if self.text_format else ""
+        return self.options.digest(self.place.pattern, self.columns) if self.text_format else ""
 
     @property
     def lineage(self) -> tuple[str, ...]:
