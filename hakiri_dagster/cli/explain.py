@@ -19,7 +19,7 @@ _SHOWN_KEYS = 3
 
 def explain(plan: ProjectPlan) -> str:
     if plan.is_converged:
-        return f"Nothing to do: all {len(plan.tables)} tables are converged."
+        return "Nothing to do: every table is converged."
     return "\n".join(line for table in plan.tables for line in _table(table))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -9,6 +11,7 @@ from rich.table import Table as Grid
 
 from hakiri_dagster.cli.screen import grid, screen
 
+_OF_A_CHUNK = re.compile(r"chunk (\S+): (.*)", re.DOTALL)
 _MARKS = {"success": "[green]✓[/]", "skipped": "[dim]=[/]", "partial": "[yellow]![/]", "failed": "[red]✗[/]"}
 
 
@@ -16,16 +19,37 @@ def report(document: dict[str, Any]) -> None:
     console = screen()
     rows = [(pipeline, table) for pipeline in document["pipelines"] for table in pipeline["tables"]]
     worked = [(pipeline, table) for pipeline, table in rows if table["chunks"]["done"] or table["error"]]
-    if not worked:
-        console.print(f"Nothing to do: all {len(rows)} tables are converged.")
-    else:
+    if worked:
         console.print(_grid(worked))
+    elif any(table["chunks"]["skipped"] for _, table in rows):
+        console.print("Nothing was done here: another run is at work on what is due.")
+    else:
+        console.print(f"Nothing to do: {_all(len(rows))} converged.")
     for pipeline, table in rows:
         label = f"{pipeline['pipeline_id']}/{table['table']}"
         if table["error"]:
             console.print(f"[red]error[/]: {escape(label)}: {escape(table['error'].removeprefix(f'{label}: '))}")
-        for warning in table["warnings"]:
+        for warning in _summed_up(table["warnings"]):
             console.print(f"[yellow]warning[/]: {escape(label)}: {escape(warning)}")
+
+
+def _all(tables: int) -> str:
+    return "the table is" if tables == 1 else f"all {tables} tables are"
+
+
+def _summed_up(warnings: Sequence[str]) -> Iterator[str]:
+    """What is said of many chunks in the same words is said once."""
+    chunks: dict[str, list[str]] = {}
+    for warning in warnings:
+        told = _OF_A_CHUNK.fullmatch(warning)
+        chunks.setdefault(told[2] if told else warning, []).append(told[1] if told else "")
+    for reason, keys in chunks.items():
+        if keys == [""] * len(keys):
+            yield reason
+        elif len(keys) == 1:
+            yield f"chunk {keys[0]}: {reason}"
+        else:
+            yield f"{len(keys)} chunks, {keys[0]} to {keys[-1]}: {reason}"
 
 
 def _grid(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> Grid:
