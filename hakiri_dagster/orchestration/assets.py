@@ -14,6 +14,7 @@ from hakiri_dagster.orchestration.checks import check_specs, evaluations
 from hakiri_dagster.orchestration.events import Metadata, definition_metadata, published_metadata
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.names import (
+    ALONG_TAG,
     DUE_ONLY_TAG,
     asset_key,
     group_name,
@@ -23,7 +24,7 @@ from hakiri_dagster.orchestration.names import (
 from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.chunk_run import FailedChunk, PreparedChunk, SkippedChunk, Step, run_chunks
-from hakiri_dagster.pipeline.survey import Wanted
+from hakiri_dagster.pipeline.wanted import Wanted
 
 CHUNKS_PER_RUN = 100
 """A run reads its chunks in one pass: fewer process starts and fewer scans, against more disk for candidates."""
@@ -95,9 +96,11 @@ class _RunEvents:
         self._shown: set[str] = set()
 
     def wanted(self) -> Wanted:
+        tags = self._context.run.tags
+        along = tags[ALONG_TAG].split(",") if ALONG_TAG in tags else []
         return Wanted(
-            keys=tuple(self._keys),
-            due_only=DUE_ONLY_TAG in self._context.run.tags,
+            keys=(*self._keys, *along),
+            due_only=DUE_ONLY_TAG in tags,
             partitions=self._partitions,
             open_window=self._open_window in self._keys,
             published_by=self._earlier_tries(),
@@ -136,7 +139,7 @@ class _RunEvents:
         metadata = published_metadata(chunk, entry)
         if not has_partition:
             self._came_along(partition, metadata)
-        elif len(self._keys) == 1:
+        elif self._keys == [chunk.key]:
             self._shown.add(partition)
             yield dg.Output(entry, output_name=OUTPUT, metadata=metadata)
         else:
@@ -154,7 +157,7 @@ class _RunEvents:
     def _skipped(self, step: SkippedChunk) -> None:
         """A chunk that is published already still shows as done; a busy one is left to the run that holds it."""
         self._context.log.info(f"chunk {step.key} of {self._table.label}: {step.reason}")
-        if step.published and step.key in self._keys:
+        if step.published and step.key in self._partitions:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
 
     def _materialized(self, partition: str, metadata: Metadata) -> None:

@@ -9,6 +9,7 @@ import dagster as dg
 
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import SourceTable
+from hakiri_dagster.errors import PlanError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key, partitions_name
 from hakiri_dagster.pipeline.survey import Survey, shape_of
@@ -63,6 +64,16 @@ def ordered_keys(instance: dg.DagsterInstance, partitions: dg.PartitionsDefiniti
     """Time windows have no key for NULL cursors, rows outside the plan and windows of an earlier cut: what is due of
     those loads with the open window."""
     return list(partitions.get_partition_keys(dynamic_partitions_store=instance))
+
+
+def require_known(table: Table, partitions: dg.PartitionsDefinition, survey: Survey) -> None:
+    """Before the first plan the cursor's kind is a guess. Runs load the project anew, and would not know the keys."""
+    if type(partitions) is not type(partitions_of(table, survey.source, survey.stored_plan)):
+        raise PlanError(
+            "Dagster has loaded this project before the table was first planned, and took its cursor for another kind",
+            where=table.label,
+            hint="reload the code location in Dagster's UI, under Deployment",
+        )
 
 
 def reconcile(instance: dg.DagsterInstance, table: Table, partitions: dg.PartitionsDefinition, survey: Survey) -> None:

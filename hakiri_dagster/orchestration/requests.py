@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import CHUNKS_PER_RUN
-from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, asset_key
+from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, asset_key
 from hakiri_dagster.orchestration.partitions import contiguous_ranges, ordered_keys
+from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -18,15 +20,18 @@ RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 @dataclass(frozen=True, slots=True)
 class ChunkRange:
-    """Partitions that one run covers."""
+    """Partitions that one run covers, and chunks that it is to load beside them."""
 
     table: Table
     first: str
     last: str
     count: int
+    along: tuple[str, ...] = ()
 
     def tags(self) -> dict[str, str]:
         tags = {DUE_ONLY_TAG: "true"}
+        if self.along:
+            tags[ALONG_TAG] = ",".join(self.along)
         if self.first != self.last:
             tags |= {RANGE_START_TAG: self.first, RANGE_END_TAG: self.last}
         return tags
@@ -35,9 +40,9 @@ class ChunkRange:
     def partition_key(self) -> str | None:
         return self.first if self.first == self.last else None
 
-    def run_request(self, run_key: str | None = None) -> dg.RunRequest:
+    def run_request(self) -> dg.RunRequest:
         return dg.RunRequest(
-            run_key=run_key,
+            run_key=f"{self.table.label} {self.first}",  # within one tick, which may have only one run of each key
             asset_selection=[asset_key(self.table)],
             partition_key=self.partition_key,
             tags=self.tags(),
@@ -45,16 +50,26 @@ class ChunkRange:
 
 
 def chunk_ranges(
-    table: Table,
-    partitions: dg.PartitionsDefinition,
-    due: Sequence[str],
-    instance: dg.DagsterInstance,
-    at_most: int | None = None,
+    table: Table, partitions: dg.PartitionsDefinition, due: Sequence[str], instance: dg.DagsterInstance
 ) -> list[ChunkRange]:
+    """What has no partition is loaded with the open window, which is the last one."""
     ordered = ordered_keys(instance, partitions)
     known = set(ordered)
-    keys = [key for key in due if key in known]
-    if len(keys) < len(due) and ordered[-1] not in keys:
-        keys.append(ordered[-1])
-    wanted = keys if at_most is None else keys[:at_most]
-    return [ChunkRange(table, *found) for found in contiguous_ranges(ordered, wanted, CHUNKS_PER_RUN)]
+    keys = {key for key in due if key in known}
+    if len(keys) < len(due):
+        keys.add(ordered[-1])
+    return [ChunkRange(table, *found) for found in contiguous_ranges(ordered, keys, CHUNKS_PER_RUN)]
+
+
+def tick_ranges(
+    table: Table, partitions: dg.PartitionsDefinition, survey: Survey, instance: dg.DagsterInstance
+) -> list[ChunkRange]:
+    """What one tick of a schedule dispatches: `max_chunks_per_tick` chunks."""
+    at_most = table.backfill.max_chunks_per_tick
+    taken = survey.due_in_turn[:at_most]
+    ordered = ordered_keys(instance, partitions)
+    unseen = [key for key in taken if key not in ordered and key not in (NULL_KEY, OUTSIDE_KEY)]
+    if unseen and ordered[-1] not in taken and ordered[-1] in survey.due_keys:
+        unseen = unseen[: max(1, at_most - 1)]  # the window that brings them is itself loaded
+    ranges = chunk_ranges(table, partitions, taken, instance)
+    return [*ranges[:-1], replace(ranges[-1], along=tuple(unseen))] if unseen else ranges

@@ -15,7 +15,7 @@ from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.killed_runs import signature
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.settings import Settings
 
@@ -29,8 +29,11 @@ class OpenProject:
     def way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
         return self._runtime.way(table, self._provider(spark), run_id=context.run.run_id, log=context.log.info)
 
-    def survey(self, table: Table) -> Survey:
-        return self._runtime.survey(table)
+    def plan(self, table: Table) -> Survey:
+        """Looks at the source and stores the plan, from which partitions are made when Dagster loads the project."""
+        survey = self._runtime.survey(table)
+        remember(self._runtime.audit, survey, survey.due)
+        return survey
 
     def _provider(self, spark: LazyPySparkResource) -> SparkProvider:
         def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer

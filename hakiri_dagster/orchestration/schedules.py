@@ -10,8 +10,8 @@ from hakiri_dagster.manifest.schedules import cron_of
 from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
 from hakiri_dagster.orchestration.names import group_name
-from hakiri_dagster.orchestration.partitions import reconcile
-from hakiri_dagster.orchestration.requests import chunk_ranges
+from hakiri_dagster.orchestration.partitions import reconcile, require_known
+from hakiri_dagster.orchestration.requests import tick_ranges
 from hakiri_dagster.orchestration.resources import OpenProject
 
 
@@ -33,14 +33,14 @@ def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.Partitions
         failures: list[HakiriError] = []
         for table in pipeline.tables:
             try:
-                survey = project.survey(table)
+                survey = project.plan(table)
+                require_known(table, partitions[table.label], survey)
             except HakiriError as error:  # the other tables need not wait for it
                 context.log.error(str(error))
                 failures.append(error)
                 continue
             reconcile(context.instance, table, partitions[table.label], survey)
-            at_most = table.backfill.max_chunks_per_tick
-            for chunks in chunk_ranges(table, partitions[table.label], survey.due_keys, context.instance, at_most):
+            for chunks in tick_ranges(table, partitions[table.label], survey, context.instance):
                 nothing_due = False
                 yield chunks.run_request()
         if nothing_due and failures:

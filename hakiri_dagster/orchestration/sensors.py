@@ -9,7 +9,7 @@ from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.orchestration.killed_runs import end_killed_runs
 from hakiri_dagster.orchestration.names import asset_key, group_name
-from hakiri_dagster.orchestration.partitions import reconcile
+from hakiri_dagster.orchestration.partitions import reconcile, require_known
 from hakiri_dagster.orchestration.resources import OpenProject
 
 SECONDS_BETWEEN_LOOKS = 60
@@ -30,7 +30,8 @@ def discovery_sensor(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsD
         found: list[str] = []
         for table in pipeline.tables:
             try:
-                survey = project.survey(table)
+                survey = project.plan(table)
+                require_known(table, partitions[table.label], survey)
             except HakiriError as error:
                 found.append(f"{table.name}: {error.what}")
                 continue

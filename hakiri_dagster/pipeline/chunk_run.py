@@ -22,7 +22,8 @@ from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.run_record import recorded
-from hakiri_dagster.pipeline.survey import Survey, Wanted, look
+from hakiri_dagster.pipeline.survey import Survey, look
+from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 
 

@@ -14,7 +14,8 @@ from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
 from hakiri_dagster.errors import HakiriError, LeaseLost
 from hakiri_dagster.pipeline.retries import retried
-from hakiri_dagster.pipeline.survey import Survey, Wanted, remember
+from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.states import DueSlice, committed_cursor
@@ -69,7 +70,7 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
     """What is neither published nor failed at the end is given back."""
     owed = survey.owed(wanted)
     remember(way.audit, survey, owed)
-    slices = [due for due in (*owed.slices, *owed.busy) if wanted.means(due.key)]
+    slices = survey.meant(wanted, owed)
     if not slices:
         yield Claimed((), (), ())
         return

@@ -17,9 +17,10 @@ from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, PlanError, SourceError
 from hakiri_dagster.manifest.spec import WHOLE_TABLE_MODES
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks, plan_full
-from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_files import due_files
@@ -27,32 +28,10 @@ from hakiri_dagster.planning.due_full import due_full
 from hakiri_dagster.planning.generations import plan_text, with_generation
 from hakiri_dagster.planning.repair import after_ledger, relied_on
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
-from hakiri_dagster.planning.states import ChunkState, Due
+from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 from hakiri_dagster.planning.windows import parse_window
 
 Shape = Literal["cursor", "files", "full"]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which chunks a run is for. `partitions`: all keys that runs can be asked for; other chunks come along if due.
-
-    `open_window`: it is among the keys, and what has no key of its own is loaded again with it.
-    `published_by`: runs that this one retries; what they published is left alone.
-    """
-
-    keys: tuple[str, ...]
-    due_only: bool
-    partitions: frozenset[str] | None = None
-    open_window: bool = False
-    published_by: tuple[str, ...] = ()
-
-    def means(self, key: str) -> bool:
-        return key in self.keys or (self.partitions is not None and key not in self.partitions)
-
-    def means_again(self, key: str) -> bool:
-        """Even if it is not due."""
-        return key in self.keys or (self.open_window and key in (NULL_KEY, OUTSIDE_KEY) and self.means(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +65,17 @@ class Survey:
     @property
     def due_keys(self) -> tuple[str, ...]:
         return tuple(due.key for due in (*self.due.slices, *self.due.busy))
+
+    @property
+    def due_in_turn(self) -> tuple[str, ...]:
+        """As many ticks take them: those that failed last, and of these the least tried first. So nothing that fails
+        again and again holds up what is new."""
+        tries = {state.key: state.attempts for state in self.states if state.status == "failed"}
+        return tuple(sorted(self.due_keys, key=lambda key: tries.get(key, 0)))
+
+    def meant(self, wanted: Wanted, owed: Due) -> list[DueSlice]:
+        planned = {chunk.key for chunk in self.chunks}
+        return [due for due in (*owed.slices, *owed.busy) if wanted.means(due.key, planned)]
 
     def read(self, spark: SparkSession, slices: Sequence[Slice]) -> Reading:
         files = {file.path: file for file in self.discovery.files}

@@ -1,0 +1,38 @@
+"""Which chunks a run is for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`partitions`: all keys that runs can be asked for.
+
+    `open_window`: it is among the keys. What no run can be asked for comes along with it: the NULL cursors, the rows
+    outside the plan, and what is due of an earlier cut. Windows of the plan do not: a run is as long as its keys say.
+    `published_by`: runs that this one retries; what they published is left alone.
+    """
+
+    keys: tuple[str, ...]
+    due_only: bool
+    partitions: frozenset[str]
+    open_window: bool = False
+    published_by: tuple[str, ...] = ()
+
+    def means(self, key: str, planned: Collection[str]) -> bool:
+        """Of a chunk that is due."""
+        return key in self.keys or self._brings(key) or (self._has_no_partition(key) and key not in planned)
+
+    def means_again(self, key: str) -> bool:
+        """Even if it is not due."""
+        return key in self.keys or self._brings(key)
+
+    def _brings(self, key: str) -> bool:
+        return key in (NULL_KEY, OUTSIDE_KEY) and self._has_no_partition(key)
+
+    def _has_no_partition(self, key: str) -> bool:
+        return self.open_window and key not in self.partitions
