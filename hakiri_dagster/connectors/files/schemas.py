@@ -91,7 +91,7 @@ def _strangers(path: str, names: Sequence[str], others: Sequence[str], label: st
     return SourceError(
         f"{path} has no column of this table: it has {_list(names)}, the other files have {_list(others)}",
         where=label,
-        hint="is it a file of another table, or does it lack its header line?",
+        hint="is it a file of another table, or does it lack its header line (`header = false`)?",
     )
 
 
