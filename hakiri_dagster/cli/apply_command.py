@@ -19,7 +19,7 @@ from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.survey import Survey, remember, remember_source
 from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings
 
@@ -59,8 +59,10 @@ def work_through(
     for table in tables:
         _note_plan(planned.of(table), tally.of(table))
     for table, survey in planned.surveys:
-        if not planned.of(table).refusals:
-            remember(runtime.audit, survey, survey.due)  # so that a run need not find out types and hashes again
+        if not planned.of(table).loads:
+            remember(runtime.audit, survey, survey.due)
+        elif not planned.of(table).refusals:
+            remember_source(runtime.audit, survey)
     due = [(t, survey) for t, survey in planned.surveys if planned.of(t).loads and not planned.of(t).refusals]
     if due:
         with opened_applier() as applier, progress_bars(due, tally):

@@ -162,15 +162,15 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
 
 
 def _set_aside(way: Way, slice_: StagedSlice) -> int:
-    if way.table.validation.quarantine.enabled:
+    table, report = way.table, slice_.report
+    kept = table.validation.quarantine.enabled
+    if report.bad_rows and not (kept and table.load.bad_rows == "abort"):
+        where = f"kept in {'.'.join(table.quarantine_table)}" if kept else "not kept, because quarantine is off"
+        text = f"{report.bad_rows} row(s) set aside, {where}; the first: {report.bad_sample}"
+        way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
+    if kept:
         return retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
-    if slice_.report.bad_rows:
-        way.observer.warned(
-            way.table,
-            f"chunk {slice_.claimed.key}: {slice_.report.bad_rows} row(s) left out and not kept, because quarantine is "
-            f"off; the first: {slice_.report.bad_sample}",
-        )
-    return slice_.report.bad_rows
+    return report.bad_rows
 
 
 def _ready(way: Way, target: Target, prepared: _Prepared) -> Step:

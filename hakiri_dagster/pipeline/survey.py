@@ -156,13 +156,18 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
 
 
 def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
-    """Stores the plan, and what was found out about the source, so that nothing is looked at twice."""
+    """Stores the plan, and what was found out about the source."""
+    remember_source(audit, survey)
+    table = survey.table
+    audit.tables.sync(table.pipeline_id, table.name, due, plan=survey.stored_plan, files=survey.versions())
+
+
+def remember_source(audit: AuditDb, survey: Survey) -> None:
+    """So that nothing is looked at twice. Of what is due it says nothing: others may be at work on it."""
     table, schema = survey.table, survey.discovery.schema
     if schema is not None and survey.source.text_format:
         audit.tables.put_schema(table.pipeline_id, table.name, schema, survey.source.read_as)
-    versions = survey.versions()
-    audit.files.put(table.pipeline_id, table.name, versions)
-    audit.tables.sync(table.pipeline_id, table.name, due, plan=survey.stored_plan, files=versions)
+    audit.files.put(table.pipeline_id, table.name, survey.versions())
 
 
 def cursor_of(table: Table) -> str | None:

@@ -77,6 +77,10 @@ class TestFilesAsChunks:
         shop.file("data/orders.csv", order_lines((1, "2024-01-01", "1"), ("x", "2024-01-02", "2")))
         told = shop.apply()["orders"]
         assert (told["rows"], told["quarantined"], told["error"]) == (1, 1, None)
+        (warning,) = told["warnings"]
+        assert warning.endswith(
+            "1 row(s) set aside, kept in hakiri.quarantine_shop_orders; the first: `order_id` is no integer"
+        )
         kept = shop.rows('SELECT "ruleId", "row"->>\'line\' FROM hakiri.quarantine_shop_orders')
         assert kept == [("malformed", "x,2024-01-02,2")]
 

@@ -12,5 +12,5 @@ def test_rows_that_are_left_out_are_counted_and_warned_of(csv_shop: Callable[...
     shop.file("data/orders.csv", "id,note\n1,a\nx,b\n")
     told = shop.apply()["orders"]
     assert (told["rows"], told["quarantined"], told["error"]) == (1, 1, None)
-    assert any("1 row(s) left out and not kept" in warning for warning in told["warnings"])
+    assert any("1 row(s) set aside, not kept, because quarantine is off" in warning for warning in told["warnings"])
     assert shop.rows("SELECT to_regclass('hakiri.quarantine_shop_orders')") == [(None,)]
