@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -56,10 +56,11 @@ class ChunkStore(ChunkReader):
         run_id: str,
         ttl_seconds: float,
         holder_is_dead: HolderIsDead,
+        seen_held: Collection[str] = (),
     ) -> Claims:
         """pending | done | failed | running and abandoned → running"""
         request = ClaimRequest(
-            pipeline_id, table, slices, holder, run_id, timedelta(seconds=ttl_seconds), holder_is_dead
+            pipeline_id, table, slices, holder, run_id, timedelta(seconds=ttl_seconds), holder_is_dead, seen_held
         )
         return self._transactions.write(lambda c: claim_rows(c, request, self._transactions.now(c)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -29,6 +29,8 @@ class ClaimRequest:
     run_id: str
     ttl: timedelta
     holder_is_dead: HolderIsDead
+    seen_held: Collection[str] = ()
+    """Chunks that somebody held when it was judged what they owe. What came to an end since then may owe nothing."""
 
 
 def claim_rows(connection: Connection, request: ClaimRequest, now: datetime) -> Claims:
@@ -56,7 +58,8 @@ def _judge(
         if row.leased_until > now and is_dead(row.holder_node) is not True:
             return BusyChunk(due.key, row.holder_node)
         dead = DeadAttempt(row.holder_node, row.attempts)
-    if row.attempts != due.attempts or row.status in ("retired", "superseded"):
+    settled = row.status == "done" and due.key in request.seen_held
+    if settled or row.attempts != due.attempts or row.status in ("retired", "superseded"):
         return due.key
     return Claim(request.pipeline_id, request.table, due, request.holder, request.run_id, row.attempts + 1, dead)
 

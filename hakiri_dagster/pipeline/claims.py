@@ -75,7 +75,7 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
         yield Claimed((), (), ())
         return
     store = way.audit.chunks
-    claims = _leased(way, slices)
+    claims = _leased(way, slices, [due.key for due in owed.busy])
     with _kept_alive(store, claims.claimed, way.settings.lease_ttl_seconds):
         taken: tuple[ClaimedSlice, ...] = ()
         try:
@@ -86,7 +86,7 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
             _give_back(store, [claim for claim in claims.claimed if claim.key not in settled])
 
 
-def _leased(way: Way, slices: Sequence[DueSlice]) -> Claims:
+def _leased(way: Way, slices: Sequence[DueSlice], seen_held: Sequence[str]) -> Claims:
     return way.audit.chunks.claim(
         way.table.pipeline_id,
         way.table.name,
@@ -95,6 +95,7 @@ def _leased(way: Way, slices: Sequence[DueSlice]) -> Claims:
         run_id=way.run_id,
         ttl_seconds=way.settings.lease_ttl_seconds,
         holder_is_dead=is_dead,
+        seen_held=seen_held,
     )
 
 

@@ -125,9 +125,9 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     moment = datetime.now(UTC)
     with translate_spark_errors(table.label):
         discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table, source), spark=spark)
-    target = destination.describe(table)
     stored = audit.chunks.states(table.pipeline_id, table.name)
-    # after the audit DB, whose loads are all in the ledger by then; with the target gone, so are they
+    # Target and ledger after the audit DB: what that has as done is there by then, whoever is at work meanwhile.
+    target = destination.describe(table)
     ledger = tuple(destination.ledger(table, relied_on(stored))) if target is not None else ()
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)

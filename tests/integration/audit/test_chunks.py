@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,11 @@ def _claim(
     *,
     ttl: float = 600,
     dead: bool | None = False,
+    seen_held: Sequence[str] = (),
 ) -> Claims:
-    return store.claim(*OF, slices, holder=holder, run_id="run", ttl_seconds=ttl, holder_is_dead=lambda _: dead)
+    return store.claim(
+        *OF, slices, holder=holder, run_id="run", ttl_seconds=ttl, holder_is_dead=lambda _: dead, seen_held=seen_held
+    )
 
 
 def _planned(audit: AuditDb, count: int) -> list[DueSlice]:
@@ -251,3 +255,12 @@ def test_more_chunks_than_a_query_takes_are_claimed_and_told_together(audit: Aud
 def test_a_chunk_that_was_never_planned_is_not_handed_out(audit: AuditDb) -> None:
     unknown = DueSlice(Slice(Chunk("x", WholeTable()), WholeTable()))
     assert _claim(audit.chunks, [unknown]).claimed == ()
+
+
+def test_a_chunk_that_came_to_its_end_since_it_was_seen_held_is_not_loaded_again(audit: AuditDb) -> None:
+    (slice_,) = _planned(audit, 1)
+    (claim,) = _claim(audit.chunks, [slice_]).claimed
+    audit.chunks.done(claim, _published(1))
+    judged_while_held = [replace(slice_, attempts=1)]
+    assert _claim(audit.chunks, judged_while_held, seen_held=["c000"]).overtaken == ("c000",)
+    assert len(_claim(audit.chunks, judged_while_held).claimed) == 1
