@@ -315,9 +315,7 @@ class TestRivalsAndInterruptions:
         assert not any(project.state.glob(ATTEMPTS))
         assert loaded_exactly_once(project)
 
-    def test_an_apply_interrupted_while_its_engine_starts_leaves_no_engine(
-        self, new_project: NewProject
-    ) -> None:
+    def test_an_apply_interrupted_while_its_engine_starts_leaves_no_engine(self, new_project: NewProject) -> None:
         project = events_project(new_project("interrupted-early"))
         apply = project.start("apply")
         assert eventually(lambda: any(process.name() == "java" for process in project.processes()))
