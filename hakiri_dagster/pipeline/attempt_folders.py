@@ -7,7 +7,7 @@ import time
 import uuid
 from pathlib import Path
 
-from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.manifest.tables import Table
 
 _OWNER = "owner"
@@ -41,7 +41,7 @@ def _sweep(folder: Path) -> None:
 
 def _is_dead(directory: Path) -> bool:
     try:
-        return ProcessIdentity.parse((directory / _OWNER).read_text()).is_alive_here() is False
+        return is_dead((directory / _OWNER).read_text()) is True
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return _age_seconds(directory) > _OWNERLESS_SECONDS
 

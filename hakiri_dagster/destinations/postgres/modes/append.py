@@ -8,7 +8,7 @@ from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Target
-from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
+from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.conversion import kind_of
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, unplaced
@@ -29,11 +29,11 @@ class Append(Mode):
     def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:
         if table.cursor is None or found is None:
             return ()
-        kept = next((c for c in found.target.columns if c.name == stored_name(table.cursor or "")), None)
-        if kept is None or _position(kept.type, 0) is not None:
+        kept = cursor_type(found.target, table.cursor)
+        if kept is None or _position(kept, 0) is not None:
             return ()
         return (
-            f"the cursor {table.cursor} is {kept.type} in the target; slices can be replaced by a date, a time "
+            f"the cursor {table.cursor} is {kept} in the target; slices can be replaced by a date, a time "
             "or a number only",
         )
 
