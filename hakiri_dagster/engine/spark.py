@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from pyspark.sql.utils import is_remote as connect_is_in_use
 
 from hakiri_dagster.engine.java import ensure_java
 from hakiri_dagster.engine.spark_config import is_local, is_remote, spark_config
-from hakiri_dagster.errors import EngineLost
+from hakiri_dagster.errors import EngineError
 from hakiri_dagster.settings import Settings
 
 __all__ = [
@@ -36,7 +37,8 @@ __all__ = [
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 _CONNECT_PORT = 15002
-_REACH_SECONDS = 10
+_RESTART_SECONDS = 20
+_LOOK_SECONDS = 0.5
 _CONNECT_RETRIES = 10
 _CONNECT_LONGEST_WAIT_MS = 2500
 """Twenty seconds in all, enough for a Connect server to be started again; Spark's own patience is ten minutes."""
@@ -58,7 +60,7 @@ def prepare_process(settings: Settings, state_dir: Path) -> None:
     """What a configuration cannot say. To be called before a session is opened, by whatever means."""
     _quieten()
     if is_remote(settings):
-        _refuse_silence(settings.spark)
+        _await_connect_server(settings.spark)
         return
     _forget_lost_jvm()
     ensure_java()
@@ -67,16 +69,22 @@ def prepare_process(settings: Settings, state_dir: Path) -> None:
         os.environ.update(local_environment())
 
 
-def _refuse_silence(url: str) -> None:
-    """PySpark would try for ten minutes to reach a server that is not there, and say nothing meanwhile."""
-    place = urlsplit(url.partition("/;")[0])
-    try:
-        socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), timeout=_REACH_SECONDS).close()
-    except OSError as error:
-        raise EngineLost(
-            f"Spark Connect does not answer at {place.hostname}:{place.port or _CONNECT_PORT}: {error}",
-            hint="is that server up? HAKIRI_SPARK says where it is",
-        ) from error
+def _await_connect_server(url: str) -> None:
+    """It may be starting again. PySpark would try for ten minutes to reach one that is not there, and say nothing."""
+    parts = urlsplit(url.partition("/;")[0])
+    place = (parts.hostname or "", parts.port or _CONNECT_PORT)
+    deadline = time.monotonic() + _RESTART_SECONDS
+    while True:
+        try:
+            socket.create_connection(place, timeout=_RESTART_SECONDS).close()
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"Spark Connect does not answer at {place[0]}:{place[1]}: {error}",
+                    hint="is that server up? HAKIRI_SPARK says where it is",
+                ) from error
+        time.sleep(_LOOK_SECONDS)
 
 
 def prepare_session(session: SparkSession) -> SparkSession:
