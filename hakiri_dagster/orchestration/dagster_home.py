@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import dagster as dg
+import psycopg
 
 from hakiri_dagster.orchestration.storage_errors import STORAGE_ERRORS, storage_lost
 
@@ -55,15 +56,26 @@ def prepare_home(root: Path, storage_url: str) -> Path:
 @contextmanager
 def opened_instance(root: Path, storage_url: str) -> Iterator[dg.DagsterInstance]:
     home = prepare_home(root, storage_url)
-    with _instance(home) as instance:
+    with _instance(home, storage_url) as instance:
         yield instance
 
 
-def _instance(home: Path) -> dg.DagsterInstance:
+def _instance(home: Path, storage_url: str) -> dg.DagsterInstance:
     try:
-        return dg.DagsterInstance.from_config(str(home), IN_PROCESS)
-    except STORAGE_ERRORS as error:
+        instance = dg.DagsterInstance.from_config(str(home), IN_PROCESS)
+        if "synchronous_commit" in storage_url:
+            _write_out(storage_url)
+    except (*STORAGE_ERRORS, psycopg.Error) as error:
         raise storage_lost(error, str(home / IN_PROCESS)) from error
+    return instance
+
+
+def _write_out(storage_url: str) -> None:
+    """Dagster's tables may be a moment old, and where commits do not wait for the disk a killed server would lose
+    them. One commit that waits takes all earlier ones along."""
+    with psycopg.connect(storage_url.replace("postgresql+psycopg2://", "postgresql://", 1)) as connection:
+        connection.execute("SET synchronous_commit = on")
+        connection.execute("SELECT pg_logical_emit_message(true, 'hakiri', 'written out')")
 
 
 def packaged_text(name: str) -> str:
