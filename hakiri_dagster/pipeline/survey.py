@@ -26,7 +26,7 @@ from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_files import due_files
 from hakiri_dagster.planning.due_full import due_full
 from hakiri_dagster.planning.generations import plan_text, with_generation
-from hakiri_dagster.planning.repair import after_ledger, relied_on
+from hakiri_dagster.planning.repair import after_ledger, published_since, relied_on
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 from hakiri_dagster.planning.windows import parse_window
@@ -125,10 +125,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     moment = datetime.now(UTC)
     with translate_spark_errors(table.label):
         discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table, source), spark=spark)
-    stored = audit.chunks.states(table.pipeline_id, table.name)
-    # Target and ledger after the audit DB: what that has as done is there by then, whoever is at work meanwhile.
-    target = destination.describe(table)
-    ledger = tuple(destination.ledger(table, relied_on(stored))) if target is not None else ()
+    stored, target, ledger = _word_of_loads(table, destination, audit)
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
     chunks, doubts = _chunks(table, shape, discovery, moment)
@@ -153,6 +150,27 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         moment=moment,
         taken_in=taken_in,
     )
+
+
+def _word_of_loads(
+    table: Table, destination: Destination, audit: AuditDb
+) -> tuple[tuple[ChunkState, ...], Target | None, tuple[LedgerEntry, ...]]:
+    """Target and ledger after the audit DB: what that has as done is there by then, whoever is at work meanwhile.
+
+    What was claimed and published in between is read again, for the ledger alone does not tell what the source said
+    then, and the chunk would be owed once more. Where the audit DB knows no more of it than before, it was lost.
+    """
+    stored = audit.chunks.states(table.pipeline_id, table.name)
+    while True:
+        target = destination.describe(table)
+        ledger = tuple(destination.ledger(table, relied_on(stored))) if target is not None else ()
+        missed = published_since(stored, ledger)
+        if not missed:
+            return stored, target, ledger
+        again = audit.chunks.states(table.pipeline_id, table.name)
+        if {state for state in again if state.key in missed} <= set(stored):
+            return stored, target, ledger
+        stored = again
 
 
 def remember(audit: AuditDb, survey: Survey, due: Due) -> None:

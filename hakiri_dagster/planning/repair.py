@@ -36,6 +36,13 @@ def relied_on(states: Iterable[ChunkState]) -> frozenset[int]:
     return frozenset(load_id for s in by_load for load_id in (*s.carried_from, s.load_id) if load_id is not None)
 
 
+def published_since(states: Iterable[ChunkState], ledger: Iterable[LedgerRow]) -> frozenset[str]:
+    """Chunks with a load in the ledger by an attempt that these states do not know of yet."""
+    attempts = {state.key: state.attempts for state in states}
+    ahead = (row for row in ledger if not row.superseded and row.attempt > attempts.get(row.chunk_key, 0))
+    return frozenset(row.chunk_key for row in ahead)
+
+
 def after_ledger(states: Sequence[ChunkState], ledger: Sequence[LedgerRow]) -> tuple[ChunkState, ...]:
     """`ledger` has the newest row of each chunk key that is not superseded, and what it knows of `relied_on`.
 

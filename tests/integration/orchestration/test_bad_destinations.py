@@ -12,6 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from hakiri_dagster.destinations.contract import Target
+from hakiri_dagster.destinations.postgres.destination import PostgresDestination
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.apply import Applier
 from hakiri_dagster.pipeline.survey import Survey
@@ -210,6 +212,30 @@ class TestSomebodyElse:
             assert all("another run" in warning for warning in entry["warnings"])
         assert shop.rows("SELECT count(*), count(DISTINCT id) FROM raw.orders") == [(3000, 3000)]
         assert shop.apply()["orders"]["chunks"]["done"] == 0
+
+    def test_what_another_apply_publishes_while_one_looks_is_not_loaded_again(
+        self, shop: ShopProject, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}}
+        table = {"name": "orders", "incremental": "id", "backfill": {"window": 10}}
+        shop.manifest({"id": "shop", "source": source, "tables": [table]})
+        shop.execute("CREATE SCHEMA src")
+        shop.execute("CREATE TABLE src.orders AS SELECT generate_series(1, 12) AS id")
+        shop.apply()
+        shop.execute("INSERT INTO src.orders VALUES (13)")
+        describe = PostgresDestination.describe
+        looks = iter(["the plan's", "the run's"])
+
+        def describing(destination: PostgresDestination, table: Table) -> Target | None:
+            if next(looks) == "the plan's":
+                return describe(destination, table)
+            monkeypatch.setattr(PostgresDestination, "describe", describe)
+            assert shop.apply()["orders"]["rows"] == 2, "after the audit DB was read, and before the ledger is"
+            return describe(destination, table)
+
+        monkeypatch.setattr(PostgresDestination, "describe", describing)
+        assert shop.apply()["orders"]["chunks"]["done"] == 0
+        assert shop.column("orders", "id") == list(range(1, 14))
 
     def test_a_source_table_dropped_after_the_plan_stops_its_own_table(
         self, shop: ShopProject, monkeypatch: pytest.MonkeyPatch
