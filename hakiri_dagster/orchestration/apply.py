@@ -17,7 +17,7 @@ from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges
 from hakiri_dagster.orchestration.resources import shared_project, spark_resource
-from hakiri_dagster.orchestration.storage_errors import STORAGE_ERRORS, storage_lost
+from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 

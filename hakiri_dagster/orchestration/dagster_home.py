@@ -10,9 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import dagster as dg
-import psycopg
 
-from hakiri_dagster.orchestration.storage_errors import STORAGE_ERRORS, storage_lost
+from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost, write_out
 
 URL_VARIABLE = "HAKIRI_DAGSTER_URL"
 PROJECT_VARIABLE = "HAKIRI_PROJECT"
@@ -64,18 +63,10 @@ def _instance(home: Path, storage_url: str) -> dg.DagsterInstance:
     try:
         instance = dg.DagsterInstance.from_config(str(home), IN_PROCESS)
         if "synchronous_commit" in storage_url:
-            _write_out(storage_url)
-    except (*STORAGE_ERRORS, psycopg.Error) as error:
+            write_out(storage_url)
+    except STORAGE_ERRORS as error:
         raise storage_lost(error, str(home / IN_PROCESS)) from error
     return instance
-
-
-def _write_out(storage_url: str) -> None:
-    """Dagster's tables may be a moment old, and where commits do not wait for the disk a killed server would lose
-    them. One commit that waits takes all earlier ones along."""
-    with psycopg.connect(storage_url.replace("postgresql+psycopg2://", "postgresql://", 1)) as connection:
-        connection.execute("SET synchronous_commit = on")
-        connection.execute("SELECT pg_logical_emit_message(true, 'hakiri', 'written out')")
 
 
 def packaged_text(name: str) -> str:
