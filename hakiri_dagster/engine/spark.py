@@ -8,7 +8,8 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ __all__ = [
     "interrupt_attempt",
     "is_remote",
     "living_session",
+    "opened_apart",
     "open_session",
     "prepare_process",
     "prepare_session",
@@ -53,7 +55,21 @@ def open_session(settings: Settings, state_dir: Path) -> SparkSession:
     builder = SparkSession.builder
     for key, value in spark_config(settings, state_dir).items():
         builder = builder.config(key, value)
-    return prepare_session(builder.getOrCreate())
+    return prepare_session(opened_apart(builder.getOrCreate, settings))
+
+
+def opened_apart(open_one: Callable[[], SparkSession], settings: Settings) -> SparkSession:
+    """In a thread of its own where a JVM is to be started.
+
+    PySpark starts it by a fork that runs Python code before and after. Python drops an interrupt that arrives there,
+    and leaves the lock of `logging` held; but only the main thread gets interrupts, and that one just waits.
+    """
+    if is_remote(settings) or SparkContext._gateway is not None:
+        return open_one()
+    starter = ThreadPoolExecutor(1, thread_name_prefix="spark-start")
+    opened = starter.submit(open_one)
+    starter.shutdown(wait=False)
+    return opened.result()
 
 
 def prepare_process(settings: Settings, state_dir: Path) -> None:

@@ -10,7 +10,7 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.connectors.contract import SparkProvider
-from hakiri_dagster.engine.spark import living_session, prepare_process, spark_config
+from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_process, spark_config
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.killed_runs import signature
@@ -39,7 +39,7 @@ class OpenProject:
         def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer
             settings, state_dir = self._runtime.settings, self._runtime.project.state_dir
             prepare_process(settings, state_dir)
-            return living_session(spark.spark_session, settings, state_dir)
+            return living_session(opened_apart(lambda: spark.spark_session, settings), settings, state_dir)
 
         return session
 

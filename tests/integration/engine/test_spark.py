@@ -51,6 +51,19 @@ except EngineLost as error:
 print(count())
 """
 
+BE_INTERRUPTED_AT_THE_FORK = """
+import os, signal, sys
+from pathlib import Path
+from hakiri_dagster.engine.spark import open_session
+from hakiri_dagster.settings import Settings
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
+try:
+    open_session(Settings(), Path(sys.argv[1]))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os._exit(0)
+"""
+
 
 def run_python(
     code: str, state_dir: Path, environment: dict[str, str] | None = None
@@ -85,6 +98,11 @@ def test_a_start_says_nothing_on_the_terminal_and_logs_to_the_project(tmp_path: 
 def test_after_its_jvm_was_killed_the_work_fails_as_transient_and_the_next_session_works(tmp_path: Path) -> None:
     done = run_python(SURVIVE_THE_JVM, tmp_path)
     assert done.stdout == "transient\n7\n", done.stderr
+
+
+def test_an_interrupt_that_comes_while_the_jvm_is_forked_is_not_lost(tmp_path: Path) -> None:
+    done = run_python(BE_INTERRUPTED_AT_THE_FORK, tmp_path)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
 def test_a_missing_file_is_a_permanent_error_in_one_line(spark: SparkSession) -> None:
