@@ -26,6 +26,7 @@ PATIENCE = 120.0
 
 _MARK = "HAKIRI_ACCEPTANCE_TEST"
 _LOOK_SECONDS = 0.02
+_NOT_INHERITED = ("HAKIRI_", "DAGSTER_", "PYTHONDONTWRITEBYTECODE")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class ProjectFolder:
         return self.start_command([HAKIRI, *arguments], env)
 
     def start_command(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> Running:
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("HAKIRI_", "DAGSTER_"))}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)}
         return Running(
             list(command), cwd=self.root, env={**inherited, _MARK: self.mark, **self.env, **(env or {})},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

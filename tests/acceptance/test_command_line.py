@@ -261,16 +261,18 @@ HEADER = "event_id,at\n"
 MANY_MONTHS = HEADER + "".join(f"{n},2024-{n % 12 + 1:02}-03T10:00:00Z\n" for n in range(3_000))
 
 
-def events_project(project: ProjectFolder) -> ProjectFolder:
+def events_project(project: ProjectFolder, *names: str) -> ProjectFolder:
     project.file("manifests/hakiri.toml", '[project]\nname = "p"\n')
-    project.file("data/events.csv", MANY_MONTHS)
-    project.file("data/days.csv", MANY_MONTHS)
+    windows = {"events": "1mo", "days": "1w"}
+    chosen = names or tuple(windows)
+    for name in chosen:
+        project.file(f"data/{name}.csv", MANY_MONTHS)
     appended = {"incremental": "at", "load": {"mode": "append"}}
     project.pipeline(
         {
             "id": "p",
             "source": {"connector": "files", "config": {"path": "data", "format": "csv"}},
-            "tables": [{"name": "events"} | appended, {"name": "days", "backfill": {"window": "1w"}} | appended],
+            "tables": [{"name": name, "backfill": {"window": windows[name]}} | appended for name in chosen],
         }
     )
     return project
@@ -327,7 +329,7 @@ class TestRivalsAndInterruptions:
 
 class TestLostEngines:
     def test_a_connect_server_that_is_not_there_is_told(self, new_project: NewProject) -> None:
-        project = events_project(new_project("no-connect"))
+        project = events_project(new_project("no-connect"), "days")
         told = project.hakiri("apply", env={"HAKIRI_SPARK": "sc://127.0.0.1:1", "HAKIRI_RETRIES": "0"})
         assert told.code == 1
         assert "Spark Connect does not answer at 127.0.0.1:1" in told.out + told.err
