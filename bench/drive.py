@@ -29,7 +29,7 @@ def apply_cold(project: Path, env: Mapping[str, str]) -> Applied:
     started = time.perf_counter()
     done = subprocess.run(
         [hakiri, "--project", project, "apply", "--json"],
-        env={**os.environ, **env},
+        env=_environment(env),
         stdout=subprocess.PIPE,
         check=False,
     )
@@ -43,8 +43,13 @@ def load_location(project: Path, env: Mapping[str, str]) -> float:
     """Dagster's code location of the project, in a process of its own, as `dagster dev` would."""
     code = "from hakiri_dagster.definitions import defs; defs().get_repository_def()"
     started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, **env, "HAKIRI_PROJECT": str(project)}, check=True)
+    subprocess.run([sys.executable, "-c", code], env=_environment(env, HAKIRI_PROJECT=str(project)), check=True)
     return time.perf_counter() - started
+
+
+def _environment(env: Mapping[str, str], **more: str) -> dict[str, str]:
+    """Python keeps its bytecode unless it is told not to; the first of several repeats writes it."""
+    return {k: v for k, v in {**os.environ, **env, **more}.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Engine:
@@ -53,7 +58,7 @@ class Engine:
     def __init__(self, project: Path, env: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
             [sys.executable, __file__, project],
-            env={**os.environ, **env},
+            env=_environment(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
