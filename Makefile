@@ -16,7 +16,7 @@ serve: $(STAMP)         ## the Dagster UI on the demo project
 	@$(BIN)/hakiri serve
 
 test: $(STAMP)          ## the whole suite
-	@$(BIN)/python -m pytest
+	@$(BIN)/python tests/side_by_side.py
 
 soak: $(STAMP)          ## long kill and chaos loops; KILLS=100 by default
 	@HAKIRI_SOAK_KILLS=$(or $(KILLS),100) $(BIN)/python -m pytest tests/acceptance/test_soak.py -s
