@@ -155,6 +155,13 @@ def command_of(process: psutil.Process) -> str:
         return ""
 
 
+def name_of(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
+
+
 def eventually(happened: Callable[[], bool], within: float = PATIENCE) -> bool:
     """For what another process does and tells nobody of."""
     deadline = time.monotonic() + within

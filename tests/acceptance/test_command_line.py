@@ -16,7 +16,7 @@ import pytest
 from psycopg import sql
 
 from hakiri_dagster.engine.embedded_postgres import Server
-from tests.acceptance.command_line import HAKIRI, Done, ProjectFolder, eventually, kill
+from tests.acceptance.command_line import HAKIRI, Done, ProjectFolder, eventually, kill, name_of
 from tests.acceptance.conftest import NewProject
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -320,7 +320,7 @@ class TestRivalsAndInterruptions:
     def test_an_apply_interrupted_while_its_engine_starts_leaves_no_engine(self, new_project: NewProject) -> None:
         project = events_project(new_project("interrupted-early"))
         apply = project.start("apply")
-        assert eventually(lambda: any(process.name() == "java" for process in project.processes()))
+        assert eventually(lambda: any(name_of(process) == "java" for process in project.processes()))
         _stopped_as_by(signal.SIGINT, apply.pid)
         done = project.finish(apply)
         assert (done.code, "Exception" in done.err) == (130, False), done
@@ -339,7 +339,7 @@ class TestLostEngines:
         project = events_project(new_project("lost-java"))
         apply = project.start("apply", "--json")
         assert eventually(lambda: any(project.state.glob(ATTEMPTS)))
-        victims = [process for process in project.processes() if process.name() == "java"]
+        victims = [process for process in project.processes() if name_of(process) == "java"]
         kill(min(victims, key=lambda process: process.create_time()))
         done = project.finish(apply)
         assert done.code == 0, done

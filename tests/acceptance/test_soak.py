@@ -23,7 +23,7 @@ import pytest
 
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from tests.acceptance.changing_source import ChangingSource
-from tests.acceptance.command_line import Done, ProjectFolder, Running, command_of, eventually, kill
+from tests.acceptance.command_line import Done, ProjectFolder, Running, command_of, eventually, kill, name_of
 from tests.acceptance.conftest import NewProject
 
 Victim = Literal["hakiri", "java", "worker", "postmaster", "everything"]
@@ -135,7 +135,7 @@ class Soak:
                 return victim
             case "postmaster" if self._kill_postmaster():
                 return victim
-            case "java" if self._kill_one(lambda p: p.name() == "java"):
+            case "java" if self._kill_one(lambda p: name_of(p) == "java"):
                 return victim
             case "worker" if self._kill_one(lambda p: "pyspark.daemon" in command_of(p)):
                 return victim
