@@ -19,7 +19,7 @@ from hakiri_dagster.destinations.registry import open_destination
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.engine.spark import open_session
-from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.errors import EngineLost, HakiriError
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, table_plan
@@ -88,7 +88,11 @@ class Runtime:
         return self._destinations[key]
 
     def survey(self, table: Table, spark: SparkProvider | None = None) -> Survey:
-        return look(table, self.source(table), self.destination(table), self.audit, spark or self._own_spark)
+        session = spark or self._own_spark
+        try:
+            return look(table, self.source(table), self.destination(table), self.audit, session)
+        except EngineLost:  # says nothing of the table, and the next one who asks gets a new engine
+            return look(table, self.source(table), self.destination(table), self.audit, session)
 
     def plan(self, tables: Sequence[Table]) -> Planned:
         """Asks every table's source and destination; what cannot be asked is told in the plan."""

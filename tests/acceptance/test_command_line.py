@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from psycopg import sql
@@ -320,7 +321,7 @@ class TestRivalsAndInterruptions:
     def test_an_apply_interrupted_while_its_engine_starts_leaves_no_engine(self, new_project: NewProject) -> None:
         project = events_project(new_project("interrupted-early"))
         apply = project.start("apply")
-        assert eventually(lambda: any(name_of(process) == "java" for process in project.processes()))
+        assert eventually(lambda: bool(jvms(project)))
         _stopped_as_by(signal.SIGINT, apply.pid)
         done = project.finish(apply)
         assert (done.code, "Exception" in done.err) == (130, False), done
@@ -335,15 +336,23 @@ class TestLostEngines:
         assert "Spark Connect does not answer at 127.0.0.1:1" in told.out + told.err
         assert "hint: is that server up?" in told.out + told.err
 
-    def test_an_apply_whose_jvm_dies_starts_another_and_ends_well(self, new_project: NewProject) -> None:
+    @pytest.mark.parametrize("moment", ["while it starts", "while it loads"])
+    def test_an_apply_whose_jvm_dies_starts_another_and_ends_well(self, new_project: NewProject, moment: str) -> None:
         project = events_project(new_project("lost-java"))
         apply = project.start("apply", "--json")
-        assert eventually(lambda: any(project.state.glob(ATTEMPTS)))
-        victims = [process for process in project.processes() if name_of(process) == "java"]
-        kill(min(victims, key=lambda process: process.create_time()))
+        assert eventually(lambda: bool(jvms(project)) and (moment != "while it loads" or is_loading(project)))
+        kill(min(jvms(project), key=lambda process: process.create_time()))
         done = project.finish(apply)
         assert done.code == 0, done
         assert loaded_exactly_once(project)
+
+
+def jvms(project: ProjectFolder) -> list[psutil.Process]:
+    return [process for process in project.processes() if name_of(process) == "java"]
+
+
+def is_loading(project: ProjectFolder) -> bool:
+    return any(project.state.glob(ATTEMPTS))
 
 
 def _stopped_as_by(stop: signal.Signals, pid: int) -> None:

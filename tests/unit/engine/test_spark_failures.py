@@ -60,6 +60,9 @@ def test_an_error_of_ours_crosses_from_the_worker_with_its_type_and_hint() -> No
         RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid."),
         RuntimeError("Caused by: java.lang.OutOfMemoryError: Java heap space"),
         RuntimeError("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"),
+        RuntimeError(
+            "SparkException: EOFException occurred while reading the port number from pyspark.daemon's stdout"
+        ),
     ],
 )
 def test_losing_spark_is_transient(error: Exception) -> None:
