@@ -166,7 +166,8 @@ class Candidate(Protocol):
 class PreparedLoad(Protocol):
     """The state the load would leave, invisible to readers."""
 
-    rows: int
+    @property
+    def rows(self) -> int: ...
 
     def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
         """Compares the fence, writes the ledger row and commits. LeaseLost if the attempt was overtaken."""

@@ -28,11 +28,17 @@ class Blocks:
     def empty(self) -> bool:
         return self._first is None
 
+    def all(self) -> Iterator[bytes]:
+        """To be taken once."""
+        return self._rest if self._first is None else chain([self._first], self._rest)
+
     def copy_into(
         self, connection: Connection, relation: sql.Identifier, columns: tuple[str, ...], *, freeze: bool = False
     ) -> int:
+        return self.checked(copy_blocks(connection, relation, columns, self.all(), freeze=freeze))
+
+    def checked(self, fed: int) -> int:
         """Compares what Spark reports with what PostgreSQL took."""
-        fed = 0 if self._first is None else self._copy(connection, relation, columns, self._first, freeze)
         if fed != self._candidate.rows:
             raise RowCountMismatch(
                 f"Spark reported {self._candidate.rows} rows, PostgreSQL took {fed}; nothing was published",
@@ -40,27 +46,36 @@ class Blocks:
             )
         return fed
 
-    def _copy(
-        self, connection: Connection, relation: sql.Identifier, columns: tuple[str, ...], first: bytes, freeze: bool
-    ) -> int:
-        binary = is_binary(first)
-        options = sql.SQL(", ").join(
-            [
-                sql.SQL("FORMAT {}").format(sql.SQL("binary" if binary else "text")),
-                *([sql.SQL("FREEZE")] if freeze else []),
-            ]
-        )
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (ENCODING 'UTF8', {})").format(relation, names(columns), options)
-        with connection.cursor() as cursor:
-            with cursor.copy(statement) as copy:
-                if binary:
-                    copy.write(HEADER)
-                for block in chain([first], self._rest):
-                    for piece in _pieces(block):
-                        copy.write(piece)
-                if binary:
-                    copy.write(TRAILER)
-            return cursor.rowcount
+
+def copy_blocks(
+    connection: Connection,
+    relation: sql.Identifier,
+    columns: tuple[str, ...],
+    blocks: Iterator[bytes],
+    *,
+    freeze: bool = False,
+) -> int:
+    first = next(blocks, None)
+    if first is None:
+        return 0
+    binary = is_binary(first)
+    options = sql.SQL(", ").join(
+        [
+            sql.SQL("FORMAT {}").format(sql.SQL("binary" if binary else "text")),
+            *([sql.SQL("FREEZE")] if freeze else []),
+        ]
+    )
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (ENCODING 'UTF8', {})").format(relation, names(columns), options)
+    with connection.cursor() as cursor:
+        with cursor.copy(statement) as copy:
+            if binary:
+                copy.write(HEADER)
+            for block in chain([first], blocks):
+                for piece in _pieces(block):
+                    copy.write(piece)
+            if binary:
+                copy.write(TRAILER)
+        return cursor.rowcount
 
 
 def _pieces(block: bytes) -> Iterator[memoryview]:

@@ -15,7 +15,7 @@ from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
 from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
-from hakiri_dagster.destinations.postgres.modes.contract import Work
+from hakiri_dagster.destinations.postgres.modes.contract import Staged, Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
 from hakiri_dagster.destinations.postgres.replacement import Replacement
@@ -31,7 +31,11 @@ class OpenLoad:
     load: Load
     replaced: Replacement
     cursor_max: int | None
-    rows: int
+    staged: Staged
+
+    @property
+    def rows(self) -> int:
+        return self.staged.rows
 
     def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
         try:
@@ -51,12 +55,16 @@ class OpenLoad:
                     replaced=self.replaced,
                     clears_target=mode_of(self.load.table).clears_target,
                 )
-            return self._commit(entry)
+                self.staged.expose()
+            published = self._commit(entry)
         finally:
             self.undo()
+        self.staged.finish()
+        return published
 
     def undo(self) -> None:
         self.connections.give_back(self.connection)
+        self.staged.discard()
 
     def _refuse_overtaken_bounds(self) -> None:
         """A slice that overlaps and was published since `prepare` looked would have its rows twice."""
@@ -113,12 +121,12 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
             replaced = replaced_by(connection, load)
             if replaced.load_ids and mode.looks_for_load_ids:
                 sum_up(connections, found.oid)
-            rows = mode.stage(Work(connection, load, found, blocks, replaced))
+            staged = mode.stage(Work(connections, connection, load, found, blocks, replaced))
             cursor_max = candidate.cursor_max
     except BaseException:
         connections.give_back(connection)
         raise
-    return OpenLoad(connections, connection, load, replaced, cursor_max, rows)
+    return OpenLoad(connections, connection, load, replaced, cursor_max, staged)
 
 
 def _where(load: Load) -> str:

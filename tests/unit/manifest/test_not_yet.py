@@ -87,7 +87,7 @@ transforms = [{ rename = { a = "b" } }]
 loadMode = "scd2"
 [[tables]]
 name = "b"
-load = { mode = "blue_green", preHook = { type = "sql", statement = "ANALYZE" } }
+load = { mode = "cdc_mirror", preHook = { type = "sql", statement = "ANALYZE" } }
 """
     problems = read(None, {"shop.toml": text}).problems
     assert others(problems) == []

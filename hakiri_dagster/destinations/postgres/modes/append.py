@@ -9,10 +9,10 @@ from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Target
 from hakiri_dagster.destinations.postgres.catalog import Found
-from hakiri_dagster.destinations.postgres.connection import relation
+from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.conversion import kind_of
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, unplaced
-from hakiri_dagster.destinations.postgres.modes.contract import Mode, Work
+from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
@@ -26,7 +26,9 @@ class Append(Mode):
     looks_for_load_ids = True
 
     @override
-    def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:
+    def objections(
+        self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
+    ) -> Sequence[str]:
         if table.cursor is None or found is None:
             return ()
         kept = cursor_type(found.target, table.cursor)
@@ -42,10 +44,11 @@ class Append(Mode):
         return ()
 
     @override
-    def stage(self, work: Work) -> int:
+    def stage(self, work: Work) -> InTransaction:
         _delete_replaced(work)
         target = work.load.target
-        return work.blocks.copy_into(work.connection, relation(target.schema, target.name), work.load.columns)
+        place = relation(target.schema, target.name)
+        return InTransaction(work.blocks.copy_into(work.connection, place, work.load.columns))
 
     @override
     def parallel(self, target: Target) -> bool:

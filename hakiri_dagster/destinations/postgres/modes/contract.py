@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from typing_extensions import override
+
 from hakiri_dagster.destinations.contract import Load, Target
 from hakiri_dagster.destinations.postgres.catalog import Found
-from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.replacement import Replacement
 from hakiri_dagster.manifest.tables import Table
@@ -16,13 +18,57 @@ from hakiri_dagster.manifest.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One load in its open transaction."""
+    """One load. `connection` has the open transaction in which it is published; what is to be committed before that
+    takes another of `connections`."""
 
+    connections: Connections
     connection: Connection
     load: Load
     found: Found
     blocks: Blocks
     replaced: Replacement
+
+
+class Staged(Protocol):
+    """The state that a load leaves, where no reader sees it."""
+
+    @property
+    def rows(self) -> int:
+        """How many the candidate held."""
+        ...
+
+    def expose(self) -> None:
+        """Makes it visible, in the open transaction. The ledger's row is written; the commit follows at once."""
+        ...
+
+    def finish(self) -> None:
+        """After the commit: what need not be done while others wait. A crash before it is made good by a next load."""
+        ...
+
+    def discard(self) -> None:
+        """Takes away what the open transaction's end leaves. Of no effect after the commit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InTransaction(Staged):
+    """All that was done is in the open transaction."""
+
+    row_count: int
+
+    @property
+    @override
+    def rows(self) -> int:
+        return self.row_count
+
+    @override
+    def expose(self) -> None: ...
+
+    @override
+    def finish(self) -> None: ...
+
+    @override
+    def discard(self) -> None: ...
 
 
 class Mode(Protocol):
@@ -32,7 +78,9 @@ class Mode(Protocol):
     looks_for_load_ids: bool
     """It finds the rows of earlier loads by their load ids."""
 
-    def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:
+    def objections(
+        self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
+    ) -> Sequence[str]:
         """Why this mode cannot load the table into the target; told by `plan`, before any row moves."""
         ...
 
@@ -40,8 +88,8 @@ class Mode(Protocol):
         """Columns that need a unique index and hold no NULL."""
         ...
 
-    def stage(self, work: Work) -> int:
-        """Brings the target to the state the load leaves; how many rows the candidate held."""
+    def stage(self, work: Work) -> Staged:
+        """Makes the state that the load leaves."""
         ...
 
     def parallel(self, target: Target) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hakiri_dagster.destinations.postgres.modes.append import Append
+from hakiri_dagster.destinations.postgres.modes.blue_green import BlueGreen
 from hakiri_dagster.destinations.postgres.modes.contract import Mode
 from hakiri_dagster.destinations.postgres.modes.truncate import Truncate
 from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
@@ -12,7 +13,12 @@ from hakiri_dagster.errors import NotYet
 from hakiri_dagster.manifest.spec import LoadMode
 from hakiri_dagster.manifest.tables import Table
 
-MODES: Mapping[LoadMode, Mode] = {"append": Append(), "truncate": Truncate(), "upsert": Upsert()}
+MODES: Mapping[LoadMode, Mode] = {
+    "append": Append(),
+    "truncate": Truncate(),
+    "upsert": Upsert(),
+    "blue_green": BlueGreen(),
+}
 
 
 def mode_of(table: Table) -> Mode:

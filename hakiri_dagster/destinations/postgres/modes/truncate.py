@@ -9,9 +9,9 @@ from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Target
 from hakiri_dagster.destinations.postgres.catalog import Found
-from hakiri_dagster.destinations.postgres.connection import relation
-from hakiri_dagster.destinations.postgres.modes.contract import Mode, Work
-from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.destinations.postgres.connection import Connection, relation
+from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
+from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.manifest.tables import Table
 
 
@@ -20,7 +20,9 @@ class Truncate(Mode):
     looks_for_load_ids = False
 
     @override
-    def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:
+    def objections(
+        self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
+    ) -> Sequence[str]:
         if found is None or not found.referenced_by:
             return ()
         children = ", ".join(f"{child} ({constraint})" for child, constraint in found.referenced_by)
@@ -34,19 +36,14 @@ class Truncate(Mode):
         return ()
 
     @override
-    def stage(self, work: Work) -> int:
+    def stage(self, work: Work) -> InTransaction:
         """The lock that keeps readers out is taken when the first rows are there, not before."""
-        table = work.load.table
-        if work.blocks.empty and table.load.fail_on_empty_source:
-            raise DestinationError(
-                f"the source returned 0 rows; load mode {table.mode} would leave the target empty, "
-                "so nothing was changed. Set fail_on_empty_source = false to allow it.",
-                where=table.label,
-            )
+        refuse_empty_source(work)
         target = relation(work.load.target.schema, work.load.target.name)
         work.connection.execute(sql.SQL("TRUNCATE {}").format(target))
         # frozen rows are seen by snapshots older than this load, which would see an empty table otherwise
-        return work.blocks.copy_into(work.connection, target, work.load.columns, freeze=not work.found.partitioned)
+        freeze = not work.found.partitioned
+        return InTransaction(work.blocks.copy_into(work.connection, target, work.load.columns, freeze=freeze))
 
     @override
     def parallel(self, target: Target) -> bool:

@@ -15,9 +15,9 @@ from hakiri_dagster.destinations.contract import (
     Target,
 )
 from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name
-from hakiri_dagster.destinations.postgres.connection import names, relation
+from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, placed
-from hakiri_dagster.destinations.postgres.modes.contract import Mode, Work
+from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.manifest.tables import Table
 
 PROVENANCE = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
@@ -29,7 +29,9 @@ class Upsert(Mode):
     looks_for_load_ids = False
 
     @override
-    def objections(self, table: Table, found: Found | None, columns: Sequence[str]) -> Sequence[str]:
+    def objections(
+        self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
+    ) -> Sequence[str]:
         key = self.key(table)
         if not key:
             return ("mode upsert needs an upsert_key or a primary_key",)
@@ -46,11 +48,11 @@ class Upsert(Mode):
         return tuple(stored_name(column) for column in table.upsert_key or table.primary_key)
 
     @override
-    def stage(self, work: Work) -> int:
+    def stage(self, work: Work) -> InTransaction:
         rows = self._stage_candidate(work)
         if rows:
             self._merge(work)
-        return rows
+        return InTransaction(rows)
 
     @override
     def parallel(self, target: Target) -> bool:

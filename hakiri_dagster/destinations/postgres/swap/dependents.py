@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, LiteralString
 
+from psycopg import sql
+
+from hakiri_dagster.destinations.postgres.connection import Connection
+
 VIEWS: LiteralString = """
 SELECT DISTINCT format('CREATE OR REPLACE VIEW %s%s AS %s', v.oid::regclass,
                        ' WITH (' || array_to_string(v.reloptions, ', ') || ')', pg_get_viewdef(v.oid))
@@ -112,3 +116,26 @@ WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid} AND d.deptype I
   AND NOT (d.classid = 'pg_class'::regclass AND d.objid IN (SELECT inhrelid FROM pg_inherits))
 """
 """What would be lost, and cannot be made anew."""
+
+_REFERENCES: LiteralString = """
+SELECT format('%s (%s)', conrelid::regclass, conname),
+       format('SELECT EXISTS (SELECT FROM %s AS child WHERE %s AND NOT EXISTS (SELECT FROM {new} AS parent WHERE %s))',
+              conrelid::regclass, string_agg(format('child.%I IS NOT NULL', c.attname), ' AND '),
+              string_agg(format('parent.%I = child.%I', p.attname, c.attname), ' AND '))
+FROM pg_constraint k CROSS JOIN unnest(conkey, confkey) AS key (child, parent)
+JOIN pg_attribute c ON c.attrelid = conrelid AND c.attnum = key.child
+JOIN pg_attribute p ON p.attrelid = confrelid AND p.attnum = key.parent
+WHERE contype = 'f' AND confrelid = {oid} AND conrelid <> {oid} AND conparentid = 0 AND convalidated
+GROUP BY k.oid, conrelid, conname ORDER BY 1
+"""
+
+
+def orphans(connection: Connection, old: int, new: int) -> list[str]:
+    """Foreign keys of other tables that the new rows would break."""
+    place = connection.execute("SELECT %s::oid::regclass::text", (new,)).fetchone() or ("",)
+    query = sql.SQL(_REFERENCES).format(oid=sql.Literal(old), new=sql.SQL(place[0].replace("'", "''")))
+    return [
+        name
+        for name, question in connection.execute(query).fetchall()
+        if connection.execute(question.encode()).fetchone() == (True,)
+    ]

@@ -13,8 +13,6 @@ from hakiri_dagster.destinations.postgres.swap.portrait import about, difference
 from hakiri_dagster.destinations.postgres.swap.sibling import Rename, run
 from hakiri_dagster.errors import DestinationUnavailable
 
-_OLD_SUFFIX = "_old"
-
 _REVOKES = """
 SELECT DISTINCT format('REVOKE ALL ON TABLE %s FROM %s CASCADE', c.oid::regclass,
                        CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
@@ -28,6 +26,11 @@ class ChildKey:
 
     table: str
     constraint: str
+
+
+def lock_against_changes(connection: Connection, oid: int) -> None:
+    """Keeps out who would define the table anew, or vacuum it; neither readers nor writers."""
+    run(connection, f"LOCK TABLE ONLY {_name(connection, oid)} IN SHARE UPDATE EXCLUSIVE MODE")
 
 
 def lock(connection: Connection, oid: int) -> None:
@@ -69,12 +72,10 @@ def check(connection: Connection, key: ChildKey) -> None:
 
 
 def _rename_both(connection: Connection, old: int, new: int) -> None:
-    name, aside = connection.execute(
-        "SELECT quote_ident(relname), quote_ident(left(relname, 59) || %s) FROM pg_class WHERE oid = %s",
-        (_OLD_SUFFIX, old),
-    ).fetchone() or ("", "")
-    run(connection, f"ALTER TABLE {_name(connection, old)} RENAME TO {aside}")
-    run(connection, f"ALTER TABLE {_name(connection, new)} RENAME TO {name}")
+    row = connection.execute("SELECT quote_ident(relname) FROM pg_class WHERE oid = %s", (old,)).fetchone()
+    assert row is not None
+    run(connection, f"ALTER TABLE {_name(connection, old)} RENAME TO hakiri_{old}_old")
+    run(connection, f"ALTER TABLE {_name(connection, new)} RENAME TO {row[0]}")
 
 
 def _put_on(

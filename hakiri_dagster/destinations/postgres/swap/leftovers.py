@@ -1,0 +1,81 @@
+"""What outlives a load that did not end: tables that were to take a place, and keys that were to be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hakiri_dagster.destinations.postgres.catalog import target_of
+from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey, check
+from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
+from hakiri_dagster.destinations.postgres.swap.sibling import run
+from hakiri_dagster.manifest.tables import Table
+
+
+def note_sibling(connection: Connection, table: Table, relation: int, load_id: int) -> None:
+    """In the transaction that makes it."""
+    connection.execute(
+        "INSERT INTO hakiri.sibling (relation, target, load_id) VALUES (%s, %s, %s)",
+        (relation, target_of(table), load_id),
+    )
+
+
+def forget_sibling(connection: Connection, relation: int) -> None:
+    """In the transaction in which it takes the place."""
+    connection.execute("DELETE FROM hakiri.sibling WHERE relation = %s", (relation,))
+
+
+def is_ours(connection: Connection, relation: int) -> bool:
+    if connection.execute("SELECT to_regclass('hakiri.sibling')").fetchone() == (None,):
+        return False
+    row = connection.execute("SELECT EXISTS (SELECT FROM hakiri.sibling WHERE relation = %s)", (relation,)).fetchone()
+    return row == (True,)
+
+
+def sweep(connection: Connection, table: Table) -> None:
+    """Whatever loads of this target left. To be asked by the holder of the claim only."""
+    left = connection.execute("SELECT relation FROM hakiri.sibling WHERE target = %s", (target_of(table),)).fetchall()
+    for (relation,) in left:
+        drop_sibling(connection, relation)
+
+
+def drop_sibling(connection: Connection, relation: int) -> None:
+    """Of no effect once it has taken the place."""
+    names_in_full(connection)
+    gone = connection.execute(
+        "DELETE FROM hakiri.sibling WHERE relation = %s"
+        " RETURNING (SELECT oid::regclass::text FROM pg_class WHERE oid = relation)",
+        (relation,),
+    ).fetchone()
+    if gone is not None and gone[0] is not None:
+        run(connection, f"DROP TABLE {gone[0]}")
+
+
+def note_unchecked(connection: Connection, table: Table, keys: Sequence[ChildKey]) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO hakiri.unchecked_key VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+            [(target_of(table), key.table, key.constraint) for key in keys],
+        )
+
+
+def unchecked(connection: Connection, table: Table) -> list[ChildKey]:
+    rows = connection.execute(
+        "SELECT u.child, u.constraint_name FROM hakiri.unchecked_key u WHERE target = %s ORDER BY 1, 2",
+        (target_of(table),),
+    )
+    return [ChildKey(child, constraint) for child, constraint in rows]
+
+
+def check_key(connection: Connection, key: ChildKey) -> None:
+    """Keeps nobody out. One that somebody has dropped meanwhile needs no check."""
+    names_in_full(connection)
+    there = connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass(%s) AND quote_ident(conname) = %s)",
+        (key.table, key.constraint),
+    ).fetchone()
+    if there == (True,):
+        check(connection, key)
+    connection.execute(
+        "DELETE FROM hakiri.unchecked_key WHERE child = %s AND constraint_name = %s", (key.table, key.constraint)
+    )

@@ -1,0 +1,182 @@
+"""A table takes another's place: readers do not notice, what refers to it goes on, what cannot be kept is refused."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from hakiri_dagster.errors import DestinationError
+from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.scenario import Shop, order
+
+
+@pytest.fixture
+def shop(make_shop: MakeShop) -> Shop:
+    shop = make_shop("blue_green", primary_key=("id",))
+    shop.publish([order(1), order(2)])
+    return shop
+
+
+@contextmanager
+def readers(url: str, *queries: str) -> Iterator[list[int]]:
+    """Read in a loop, each on a connection of its own; what went wrong is raised at the end."""
+    over = threading.Event()
+    seen: list[int] = []
+    wrong: list[Exception] = []
+
+    def read(query: str) -> None:
+        try:
+            with psycopg.connect(url, autocommit=True, prepare_threshold=1) as connection:
+                while not over.is_set():
+                    row = connection.execute(query.encode()).fetchone()
+                    assert row is not None
+                    seen.append(row[0])
+        except (psycopg.Error, AssertionError) as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=read, args=[query]) for query in queries]
+    for thread in threads:
+        thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_readers_of_the_table_and_of_views_see_the_old_rows_or_the_new_ones(shop: Shop) -> None:
+    shop.query("CREATE VIEW raw.v AS SELECT id FROM raw.orders")
+    shop.query("CREATE VIEW raw.w AS SELECT id FROM raw.v")
+    body = "BEGIN RETURN (SELECT count(*) FROM raw.orders); END"
+    shop.query(f"CREATE FUNCTION raw.f() RETURNS bigint LANGUAGE plpgsql AS '{body}'")
+    counts = [f"SELECT count(*) FROM raw.{name}" for name in ("orders", "v", "w")] + ["SELECT raw.f()"]
+    with readers(shop.url, *counts, *counts) as seen:
+        for size in range(3, 10):
+            shop.publish([order(number) for number in range(1, size + 1)])
+    assert set(seen) <= set(range(2, 10))
+    assert shop.query("SELECT count(*) FROM raw.w") == [(9,)]
+
+
+def test_it_waits_for_a_reader_without_keeping_others_out(shop: Shop) -> None:
+    prepared = shop.prepare([order(7)])
+    with psycopg.connect(shop.url) as reader:
+        reader.execute("SELECT count(*) FROM raw.orders")  # and its transaction stays open
+        publishing = threading.Thread(target=lambda: prepared.publish(None, 0))
+        publishing.start()
+        with psycopg.connect(shop.url, autocommit=True) as watch:
+            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'raw.orders'::regclass"
+            while watch.execute(waits.encode()).fetchone() == (0,):
+                pass
+            assert watch.execute("SELECT count(*) FROM raw.orders").fetchone() == (2,)
+        reader.rollback()
+        publishing.join()
+    assert shop.ids() == [7]
+
+
+def test_a_table_that_a_dead_load_left_is_swept_by_the_next(shop: Shop) -> None:
+    shop.prepare([order(7)])  # its worker died
+    assert shop.query("SELECT count(*) FROM raw.orders_new") == [(1,)]
+    shop.publish([order(8)])
+    assert shop.query("SELECT to_regclass('raw.orders_new'), (SELECT count(*) FROM hakiri.sibling)") == [(None, 0)]
+    assert shop.ids() == [8]
+
+
+def test_an_overtaken_load_leaves_the_table_of_the_one_that_took_over(shop: Shop) -> None:
+    overtaken = shop.prepare([order(7)])
+    taking_over = shop.prepare([order(8)])
+    overtaken.undo()
+    taking_over.publish(None, 0)
+    assert shop.ids() == [8]
+
+
+def test_a_table_of_somebody_else_s_that_bears_the_name_is_left_alone(shop: Shop) -> None:
+    shop.query("CREATE TABLE raw.orders_new AS SELECT 1 AS mine")
+    with pytest.raises(DestinationError, match=r"raw\.orders_new, and there is a table of that name"):
+        shop.ensure()
+    assert shop.query("SELECT mine FROM raw.orders_new") == [(1,)]
+
+
+def test_foreign_keys_of_other_tables_are_kept_and_checked(shop: Shop) -> None:
+    shop.query("CREATE TABLE raw.lines (order_id bigint CONSTRAINT of_order REFERENCES raw.orders ON DELETE CASCADE)")
+    shop.query("INSERT INTO raw.lines VALUES (2), (NULL)")
+    shop.publish([order(2), order(3)])
+    assert shop.query(
+        "SELECT convalidated, confrelid::regclass::text FROM pg_constraint WHERE conname = 'of_order'"
+    ) == [(True, "raw.orders")]
+    assert shop.query("SELECT * FROM hakiri.unchecked_key") == []
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        shop.query("INSERT INTO raw.lines VALUES (1)")
+    assert shop.query("SELECT order_id FROM raw.lines ORDER BY 1") == [(2,), (None,)]
+
+
+def test_rows_that_other_tables_refer_to_are_not_taken_away(shop: Shop) -> None:
+    shop.query("CREATE TABLE raw.lines (order_id bigint CONSTRAINT of_order REFERENCES raw.orders)")
+    shop.query("INSERT INTO raw.lines VALUES (1)")
+    before = shop.fingerprint()
+    with pytest.raises(
+        DestinationError, match=r"refer to rows which the source no longer has: raw\.lines \(of_order\)"
+    ):
+        shop.prepare([order(2)])
+    assert shop.fingerprint() == before
+    assert shop.query("SELECT to_regclass('raw.orders_new')") == [(None,)]
+
+
+def test_a_key_that_was_not_checked_before_the_worker_died_is_checked_by_the_next_load(shop: Shop) -> None:
+    shop.query("CREATE TABLE raw.lines (order_id bigint)")
+    shop.query("ALTER TABLE raw.lines ADD CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES raw.orders NOT VALID")
+    shop.query("INSERT INTO hakiri.unchecked_key VALUES ('raw.orders', 'raw.lines', 'of_order')")
+    shop.publish([order(2)])
+    assert shop.query("SELECT convalidated FROM pg_constraint WHERE conname = 'of_order'") == [(True,)]
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("CREATE TABLE raw.child () INHERITS (raw.orders)", "raw.child inherits from it"),
+        ("CREATE TABLE raw.other (o raw.orders)", "column o of table raw.other refers to its row type"),
+        ("CREATE FUNCTION raw.f(raw.orders) RETURNS int RETURN 1", "function raw.f(raw.orders) refers to its row type"),
+        ("CREATE VIEW raw.whole AS SELECT o FROM raw.orders o", "refers to its row type"),
+        ("CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders", "on materialized view raw.m refers to it"),
+        (
+            "CREATE TABLE raw.other (o regclass DEFAULT 'raw.orders'::regclass)",
+            "default value for column o of table raw.other refers to it",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_by_name_before_anything_moves(shop: Shop, made: str, told: str) -> None:
+    shop.query(made)
+    changes = shop.destination.planned_changes(shop.table, shop.schema)
+    assert [change.refused for change in changes] == [True] * len(changes)
+    assert told in "\n".join(change.description for change in changes)
+    with pytest.raises(DestinationError, match="cannot exchange the target"):
+        shop.ensure()
+
+
+def test_a_change_of_the_table_during_the_load_is_not_lost(shop: Shop) -> None:
+    prepared = shop.prepare([order(7)])
+    shop.query("CREATE INDEX by_customer ON raw.orders (customer)")
+    with pytest.raises(DestinationError, match=r"not as it was .* lacks CREATE INDEX by_customer"):
+        prepared.publish(None, 0)
+    assert shop.ids() == [1, 2]
+    shop.publish([order(8)])
+    assert shop.ids() == [8]
+    assert shop.query("SELECT count(*) FROM pg_indexes WHERE indexname = 'by_customer'") == [(1,)]
+
+
+def test_an_empty_source_is_refused_before_a_table_is_made(shop: Shop) -> None:
+    with pytest.raises(DestinationError, match="load mode blue_green would leave the target empty"):
+        shop.prepare([])
+    assert shop.query("SELECT to_regclass('raw.orders_new')") == [(None,)]
+
+
+def test_a_name_that_is_as_long_as_can_be_is_cut_for_the_new_table(make_shop: MakeShop) -> None:
+    shop = make_shop("blue_green", target_name="ö" * 31 + "x")
+    shop.publish([order(1)])
+    shop.publish([order(2)])
+    assert shop.query(f'SELECT id FROM raw."{"ö" * 31}x"') == [(2,)]
