@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Target
@@ -19,6 +18,7 @@ from hakiri_dagster.destinations.postgres.modes.contract import Mode, Staged, Wo
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.swap import leftovers, sibling
 from hakiri_dagster.destinations.postgres.swap.dependents import OBJECTIONS, orphans
+from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
 from hakiri_dagster.destinations.postgres.swap.patience import exchanged
 from hakiri_dagster.destinations.postgres.swap.portrait import lines, names_in_full
 from hakiri_dagster.errors import DestinationError, HakiriError
@@ -50,15 +50,13 @@ class BlueGreen(Mode):
     def stage(self, work: Work) -> Staged:
         refuse_empty_source(work)
         new = _make(work)
-        staged = _Sibling(work, new, 0, ())
         try:
             place = relation(work.load.target.schema, sibling.sibling_name(work.load.target.name))
             rows = copy_in_parallel(work.connections, work.load, work.blocks, place)
-            renames = _complete(work, new)
+            return _Siblings(work, rows, _complete(work, new))
         except BaseException:
-            staged.discard()
+            _discard(work)
             raise
-        return _Sibling(work, new, rows, renames)
 
     @override
     def parallel(self, target: Target) -> bool:
@@ -66,13 +64,12 @@ class BlueGreen(Mode):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sibling(Staged):
-    """`<table>_new`, with its rows and indexes, committed."""
+class _Siblings(Staged):
+    """`<table>_new` and the materialized views on it, with rows and indexes, committed."""
 
     work: Work
-    new: int
     row_count: int
-    renames: tuple[sibling.Rename, ...]
+    pairs: tuple[sibling.Pair, ...]
 
     @property
     @override
@@ -81,10 +78,10 @@ class _Sibling(Staged):
 
     @override
     def expose(self) -> None:
-        connection, table = self.work.connection, self.work.load.table
-        unchecked = exchanged(connection, table.label, self.work.found.oid, self.new, self.renames)
-        leftovers.forget_sibling(connection, self.new)
-        leftovers.note_unchecked(connection, table, unchecked)
+        connection, load = self.work.connection, self.work.load
+        unchecked = exchanged(connection, load.table.label, self.pairs)
+        leftovers.forget_siblings(connection, load.fence.load_id)
+        leftovers.note_unchecked(connection, load.table, unchecked)
 
     @override
     def finish(self) -> None:
@@ -94,9 +91,13 @@ class _Sibling(Staged):
 
     @override
     def discard(self) -> None:
-        """Left to the next load where it cannot be done now."""
-        with suppress(HakiriError), self.work.connections.transaction(self.work.load.table.label) as connection:
-            leftovers.drop_sibling(connection, self.new)
+        _discard(self.work)
+
+
+def _discard(work: Work) -> None:
+    """Left to the next load where it cannot be done now."""
+    with suppress(HakiriError), work.connections.transaction(work.load.table.label) as connection:
+        leftovers.drop_siblings(connection, work.load.fence.load_id)
 
 
 def check_keys(work: Work) -> None:
@@ -125,26 +126,35 @@ def _make(work: Work) -> int:
         fence.check_fence(connection, load, lock=True)
         leftovers.sweep(connection, load.table)
         new = sibling.make(connection, work.found.oid, load.target.schema, load.target.name)
-        leftovers.note_sibling(connection, load.table, new, load.fence.load_id)
+        leftovers.note_siblings(connection, load.table, [new], load.fence.load_id)
     return new
 
 
-def _complete(work: Work, new: int) -> tuple[sibling.Rename, ...]:
-    load = work.load
+def _complete(work: Work, new: int) -> tuple[sibling.Pair, ...]:
+    """What depends on others comes first."""
+    load, old = work.load, work.found.oid
+    prefix = f"hakiri_{load.fence.load_id}_"
     with work.connections.transaction(load.table.label) as connection:
         fence.name_attempt(connection, load)
         names_in_full(connection)
-        renames = sibling.complete(connection, work.found.oid, new, f"hakiri_{load.fence.load_id}_")
-        lost = orphans(connection, work.found.oid, new)
-        if lost:
-            raise DestinationError(
-                f"other tables hold rows that refer to rows which the source no longer has: {'; '.join(lost)}",
-                where=load.table.label,
-                hint="load or mend those tables first, or use mode upsert, which deletes nothing",
-            )
+        renames = sibling.complete(connection, old, new, prefix)
+        _refuse_orphans(connection, work, new)
+        views = build_materialized_views(connection, old, new, prefix)
+        leftovers.note_siblings(connection, load.table, [view.new for view in views], load.fence.load_id)
+        pairs = (*views, sibling.Pair("TABLE", old, new, renames))
     with work.connections.transaction(load.table.label) as connection:
         fence.name_attempt(connection, load)
-        connection.execute(
-            sql.SQL("ANALYZE {}").format(relation(load.target.schema, sibling.sibling_name(load.target.name)))
+        names_in_full(connection)
+        for pair in pairs:
+            sibling.run(connection, f"ANALYZE {sibling.place_of(connection, pair.new)[1]}")
+    return pairs
+
+
+def _refuse_orphans(connection: Connection, work: Work, new: int) -> None:
+    lost = orphans(connection, work.found.oid, new)
+    if lost:
+        raise DestinationError(
+            f"other tables hold rows that refer to rows which the source no longer has: {'; '.join(lost)}",
+            where=work.load.table.label,
+            hint="load or mend those tables first, or use mode upsert, which deletes nothing",
         )
-    return tuple(renames)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 _TABLE: LiteralString = """
-SELECT format('COMMENT ON TABLE %s IS %L', oid::regclass, obj_description(oid, 'pg_class'))
+SELECT format('COMMENT ON %s %s IS %L', CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
+              oid::regclass, obj_description(oid, 'pg_class'))
 FROM pg_class WHERE oid = {oid} AND obj_description(oid, 'pg_class') IS NOT NULL
 UNION ALL
 SELECT format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', oid::regclass) FROM pg_class

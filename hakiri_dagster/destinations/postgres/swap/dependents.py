@@ -102,6 +102,15 @@ FROM pg_class c JOIN pg_type t ON t.oid = c.reltype
 JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
 WHERE c.oid = {oid} AND d.deptype <> 'i'
 UNION ALL
+SELECT format('materialized view %s refers to materialized view %s, which refers to it', other.oid::regclass,
+              m.oid::regclass)
+FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+JOIN pg_class m ON m.oid = r.ev_class AND m.relkind = 'm'
+JOIN pg_depend e ON e.refclassid = 'pg_class'::regclass AND e.refobjid = m.oid
+JOIN pg_rewrite w ON e.classid = 'pg_rewrite'::regclass AND w.oid = e.objid AND w.ev_class <> m.oid
+JOIN pg_class other ON other.oid = w.ev_class AND other.relkind = 'm'
+WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid}
+UNION ALL
 SELECT format('%s refers to it', pg_describe_object(d.classid, d.objid, d.objsubid))
 FROM pg_depend d
 WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid} AND d.deptype IN ('n', 'x')
@@ -109,7 +118,7 @@ WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid} AND d.deptype I
            AND EXISTS (SELECT FROM pg_constraint k WHERE k.oid = d.objid AND {oid} IN (k.conrelid, k.confrelid)))
   AND NOT (d.classid = 'pg_rewrite'::regclass
            AND EXISTS (SELECT FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class
-                       WHERE r.oid = d.objid AND v.relkind IN ('v', 'r', 'p')))
+                       WHERE r.oid = d.objid AND v.relkind IN ('v', 'm', 'r', 'p')))
   AND NOT (d.classid = 'pg_trigger'::regclass
            AND EXISTS (SELECT FROM pg_trigger t WHERE t.oid = d.objid AND (t.tgrelid = {oid} OR t.tgisinternal)))
   AND d.classid NOT IN ('pg_policy'::regclass, 'pg_proc'::regclass)

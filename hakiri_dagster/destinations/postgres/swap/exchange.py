@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.belongings import BELONGINGS
 from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, RELATIONS
-from hakiri_dagster.destinations.postgres.swap.portrait import about, differences, lines, portrait
-from hakiri_dagster.destinations.postgres.swap.sibling import Rename, run
+from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, about, differences, lines, portrait
+from hakiri_dagster.destinations.postgres.swap.sibling import Pair, run
 from hakiri_dagster.errors import DestinationUnavailable
 
 _REVOKES = """
@@ -28,42 +28,57 @@ class ChildKey:
     constraint: str
 
 
-def lock_against_changes(connection: Connection, oid: int) -> None:
+def lock_against_changes(connection: Connection, pair: Pair) -> None:
     """Keeps out who would define the table anew, or vacuum it; neither readers nor writers."""
-    run(connection, f"LOCK TABLE ONLY {_name(connection, oid)} IN SHARE UPDATE EXCLUSIVE MODE")
+    if pair.kind == "TABLE":
+        run(connection, f"LOCK TABLE ONLY {_name(connection, pair.old)} IN SHARE UPDATE EXCLUSIVE MODE")
 
 
-def lock(connection: Connection, oid: int) -> None:
-    """What leads to the table first: whoever comes by it holds that already, and waits for the table."""
-    for name, kind, owner in connection.execute(about(RELATIONS, oid)).fetchall():
-        # LOCK TABLE of a view would lock all tables under it
-        run(connection, f"ALTER VIEW {name} OWNER TO {owner}" if kind == "v" else _locked(name))
-    run(connection, _locked(_name(connection, oid)))
+def lock(connection: Connection, pairs: Sequence[Pair]) -> None:
+    """What leads to a relation before it: whoever comes by it holds that already, and waits for the relation. So those
+    that depend on others come first among the pairs."""
+    for pair in pairs:
+        for name, kind, owner in connection.execute(about(RELATIONS, pair.old)).fetchall():
+            run(connection, _locking(name, kind, owner))
+    for pair in pairs:
+        name, kind, owner = _one(connection, pair.old)
+        run(connection, _locking(name, kind, owner))
 
 
-def exchange(connection: Connection, old: int, new: int, renames: Sequence[Rename]) -> list[ChildKey]:
-    """Both are locked. Answers what is to be checked when nobody waits any more."""
-    before = portrait(connection, old)
-    place = _name(connection, old)
-    anew = [line for query in MADE_ANEW.values() for line in lines(connection, query, old)]
-    children = connection.execute(about(CHILD_KEYS, old)).fetchall()
+def exchange(connection: Connection, pairs: Sequence[Pair]) -> list[ChildKey]:
+    """All is locked; what depends on others comes first. Answers what is to be checked when nobody waits any more."""
+    before = {pair: portrait(connection, pair.old) for pair in pairs}
+    anew = [line for pair in pairs for query in MADE_ANEW.values() for line in lines(connection, query, pair.old)]
+    children = [child for pair in pairs for child in connection.execute(about(CHILD_KEYS, pair.old)).fetchall()]
     for child, constraint, *_ in children:
         run(connection, f"ALTER TABLE {child} DROP CONSTRAINT {constraint}")
-    _rename_both(connection, old, new)
+    for pair in pairs:
+        _rename_both(connection, pair)
     _all(connection, anew)
-    _all(connection, before["sequences"])  # lest they go with the table that they still belong to
-    run(connection, f"DROP TABLE {_name(connection, old)}")
-    _all(connection, [f"ALTER {r.kind} {r.schema}.{r.provisional} RENAME TO {r.final}" for r in renames])
-    _all(connection, lines(connection, _REVOKES, new))
-    _all(connection, [line for name in BELONGINGS for line in before[name]])
+    for pair in pairs:
+        _all(connection, before[pair]["sequences"])  # lest they go with the table that they still belong to
+        run(connection, f"DROP {pair.kind} {_name(connection, pair.old)}")
+        _give(connection, pair, before[pair])
     unchecked = [_put_on(connection, *child) for child in children]
-    wrong = differences(before, portrait(connection, new))
+    for pair in pairs:
+        _refuse_difference(connection, pair, before[pair])
+    return [key for key in unchecked if key is not None]
+
+
+def _give(connection: Connection, pair: Pair, before: Portrait) -> None:
+    _all(connection, [f"ALTER {r.kind} {r.schema}.{r.provisional} RENAME TO {r.final}" for r in pair.renames])
+    _all(connection, lines(connection, _REVOKES, pair.new))
+    _all(connection, [line for name in BELONGINGS for line in before[name]])
+
+
+def _refuse_difference(connection: Connection, pair: Pair, before: Portrait) -> None:
+    wrong = differences(before, portrait(connection, pair.new))
     if wrong:
         raise DestinationUnavailable(
-            f"{place} is not as it was before the load, so nothing was exchanged: {'; '.join(wrong)}",
+            f"{_name(connection, pair.new)} is not as it was before the load, so nothing was exchanged: "
+            f"{'; '.join(wrong)}",
             hint="if somebody has changed it meanwhile, applying again is enough",
         )
-    return [key for key in unchecked if key is not None]
 
 
 def check(connection: Connection, key: ChildKey) -> None:
@@ -71,11 +86,11 @@ def check(connection: Connection, key: ChildKey) -> None:
     run(connection, f"ALTER TABLE {key.table} VALIDATE CONSTRAINT {key.constraint}")
 
 
-def _rename_both(connection: Connection, old: int, new: int) -> None:
-    row = connection.execute("SELECT quote_ident(relname) FROM pg_class WHERE oid = %s", (old,)).fetchone()
+def _rename_both(connection: Connection, pair: Pair) -> None:
+    row = connection.execute("SELECT quote_ident(relname) FROM pg_class WHERE oid = %s", (pair.old,)).fetchone()
     assert row is not None
-    run(connection, f"ALTER TABLE {_name(connection, old)} RENAME TO hakiri_{old}_old")
-    run(connection, f"ALTER TABLE {_name(connection, new)} RENAME TO {row[0]}")
+    run(connection, f"ALTER TABLE {_name(connection, pair.old)} RENAME TO hakiri_{pair.old}_old")
+    run(connection, f"ALTER TABLE {_name(connection, pair.new)} RENAME TO {row[0]}")
 
 
 def _put_on(
@@ -93,8 +108,25 @@ def _all(connection: Connection, statements: Sequence[str]) -> None:
         run(connection, ";\n".join(statement.rstrip(";") for statement in statements))
 
 
-def _locked(name: str) -> str:
-    return f"LOCK TABLE ONLY {name} IN ACCESS EXCLUSIVE MODE"
+def _locking(name: str, kind: str, owner: str) -> str:
+    """Nothing but a table can be locked alone by LOCK; giving something to the owner that it has locks it as well."""
+    match kind:
+        case "v":
+            return f"ALTER VIEW {name} OWNER TO {owner}"
+        case "m":
+            return f"ALTER MATERIALIZED VIEW {name} OWNER TO {owner}"
+        case _:
+            return f"LOCK TABLE ONLY {name} IN ACCESS EXCLUSIVE MODE"
+
+
+def _one(connection: Connection, oid: int) -> tuple[str, str, str]:
+    row = connection.execute(
+        "SELECT oid::regclass::text, relkind::text, quote_ident(pg_get_userbyid(relowner)) FROM pg_class"
+        " WHERE oid = %s",
+        (oid,),
+    ).fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
 
 
 def _name(connection: Connection, oid: int) -> str:

@@ -11,18 +11,25 @@ from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
 from hakiri_dagster.destinations.postgres.swap.sibling import run
 from hakiri_dagster.manifest.tables import Table
 
-
-def note_sibling(connection: Connection, table: Table, relation: int, load_id: int) -> None:
-    """In the transaction that makes it."""
-    connection.execute(
-        "INSERT INTO hakiri.sibling (relation, target, load_id) VALUES (%s, %s, %s)",
-        (relation, target_of(table), load_id),
-    )
+_GONE = """
+SELECT CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, oid::regclass::text
+FROM hakiri.sibling JOIN pg_class ON oid = relation WHERE load_id = %s
+ORDER BY relkind = 'm' DESC FOR UPDATE OF sibling
+"""
 
 
-def forget_sibling(connection: Connection, relation: int) -> None:
-    """In the transaction in which it takes the place."""
-    connection.execute("DELETE FROM hakiri.sibling WHERE relation = %s", (relation,))
+def note_siblings(connection: Connection, table: Table, relations: Sequence[int], load_id: int) -> None:
+    """In the transaction that makes them."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO hakiri.sibling (relation, target, load_id) VALUES (%s, %s, %s)",
+            [(relation, target_of(table), load_id) for relation in relations],
+        )
+
+
+def forget_siblings(connection: Connection, load_id: int) -> None:
+    """In the transaction in which they take their places."""
+    connection.execute("DELETE FROM hakiri.sibling WHERE load_id = %s", (load_id,))
 
 
 def is_ours(connection: Connection, relation: int) -> bool:
@@ -34,21 +41,18 @@ def is_ours(connection: Connection, relation: int) -> bool:
 
 def sweep(connection: Connection, table: Table) -> None:
     """Whatever loads of this target left. To be asked by the holder of the claim only."""
-    left = connection.execute("SELECT relation FROM hakiri.sibling WHERE target = %s", (target_of(table),)).fetchall()
-    for (relation,) in left:
-        drop_sibling(connection, relation)
+    left = connection.execute("SELECT DISTINCT load_id FROM hakiri.sibling WHERE target = %s", (target_of(table),))
+    for (load_id,) in left.fetchall():
+        drop_siblings(connection, load_id)
 
 
-def drop_sibling(connection: Connection, relation: int) -> None:
-    """Of no effect once it has taken the place."""
+def drop_siblings(connection: Connection, load_id: int) -> None:
+    """Of no effect once they have taken their places."""
     names_in_full(connection)
-    gone = connection.execute(
-        "DELETE FROM hakiri.sibling WHERE relation = %s"
-        " RETURNING (SELECT oid::regclass::text FROM pg_class WHERE oid = relation)",
-        (relation,),
-    ).fetchone()
-    if gone is not None and gone[0] is not None:
-        run(connection, f"DROP TABLE {gone[0]}")
+    gone = connection.execute(_GONE, (load_id,)).fetchall()
+    connection.execute("DELETE FROM hakiri.sibling WHERE load_id = %s", (load_id,))
+    for kind, name in gone:
+        run(connection, f"DROP {kind} {name}")
 
 
 def note_unchecked(connection: Connection, table: Table, keys: Sequence[ChildKey]) -> None:

@@ -12,7 +12,7 @@ from psycopg import errors
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey, exchange, lock, lock_against_changes
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
-from hakiri_dagster.destinations.postgres.swap.sibling import Rename
+from hakiri_dagster.destinations.postgres.swap.sibling import Pair
 from hakiri_dagster.errors import DestinationUnavailable
 
 _FIRST_WAIT_MS = 100
@@ -22,18 +22,19 @@ _TRIES_SECONDS = 180
 _PAUSE_SECONDS = 0.5
 
 
-def exchanged(connection: Connection, label: str, old: int, new: int, renames: Sequence[Rename]) -> list[ChildKey]:
+def exchanged(connection: Connection, label: str, pairs: Sequence[Pair]) -> list[ChildKey]:
     """In the open transaction, to be committed at once: from here on all others wait."""
     names_in_full(connection)
-    lock_against_changes(connection, old)
+    for pair in pairs:
+        lock_against_changes(connection, pair)
     deadline = time.monotonic() + _TRIES_SECONDS
     wait = _FIRST_WAIT_MS
     while True:
         try:
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = {wait}".encode())
-                lock(connection, old)
-                return exchange(connection, old, new, renames)
+                lock(connection, pairs)
+                return exchange(connection, pairs)
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             if time.monotonic() > deadline:
                 raise DestinationUnavailable(

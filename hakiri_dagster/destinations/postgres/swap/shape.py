@@ -16,6 +16,8 @@ UNION ALL
 SELECT format('tablespace %I', spcname) FROM pg_class c JOIN pg_tablespace s ON s.oid = c.reltablespace
 WHERE c.oid = {oid}
 UNION ALL
+SELECT format('as %s', pg_get_viewdef(oid)) FROM pg_class WHERE oid = {oid} AND relkind = 'm'
+UNION ALL
 SELECT 'unlogged' FROM pg_class WHERE oid = {oid} AND relpersistence = 'u'
 UNION ALL
 SELECT format('partitioned by %s', pg_get_partkeydef(oid)) FROM pg_class WHERE oid = {oid} AND relkind = 'p'

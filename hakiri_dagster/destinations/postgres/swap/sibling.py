@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import Literal, LiteralString
 
 from psycopg import sql
 
@@ -92,6 +92,16 @@ class Rename:
     final: str
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two relations of which the new one is to take the old one's place. `kind` is what DDL calls them."""
+
+    kind: Literal["TABLE", "MATERIALIZED VIEW"]
+    old: int
+    new: int
+    renames: tuple[Rename, ...]
+
+
 def sibling_name(name: str) -> str:
     """As long as PostgreSQL keeps names."""
     return name.encode()[: _NAME_BYTES - len(_SUFFIX)].decode(errors="ignore") + _SUFFIX
@@ -99,33 +109,50 @@ def sibling_name(name: str) -> str:
 
 def make(connection: Connection, oid: int, schema: str, name: str) -> int:
     """Empty and without indexes, ready for rows. Answers its identity."""
-    row = connection.execute(about(_MADE_WITH, oid)).fetchone()
-    if row is None:
-        raise DestinationError("the target was dropped while it was being loaded", where=f"{schema}.{name}")
-    unlogged, method, tablespace, options, owner = row
+    made_with = storage_of(connection, oid)
     new = relation(schema, sibling_name(name))
     connection.execute(
         sql.SQL(
             "CREATE {unlogged} TABLE {new} (LIKE {old} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING IDENTITY"
-            " INCLUDING GENERATED INCLUDING STORAGE INCLUDING COMPRESSION) {method} {options} {tablespace}"
+            " INCLUDING GENERATED INCLUDING STORAGE INCLUDING COMPRESSION) {clauses}"
         ).format(
-            unlogged=sql.SQL("UNLOGGED" if unlogged else ""),
+            unlogged=sql.SQL("UNLOGGED" if made_with.unlogged else ""),
             new=new,
             old=relation(schema, name),
-            method=sql.SQL(f"USING {method}" if method else ""),
-            options=sql.SQL(f"WITH ({', '.join(options)})" if options else ""),
-            tablespace=sql.SQL(f"TABLESPACE {tablespace}" if tablespace else ""),
+            clauses=sql.SQL(made_with.clauses),
         )
     )
-    connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(new, sql.SQL(owner)))
-    sibling = _oid(connection, new)
+    connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(new, sql.SQL(made_with.owner)))
+    sibling = oid_of(connection, new.as_string(connection))
     _correct(connection, oid, sibling)
     return sibling
 
 
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """`clauses` stand after a relation's columns where it is made."""
+
+    unlogged: bool
+    clauses: str
+    owner: str
+
+
+def storage_of(connection: Connection, oid: int) -> Storage:
+    row = connection.execute(about(_MADE_WITH, oid)).fetchone()
+    if row is None:
+        raise DestinationError("the target was dropped while it was being loaded")
+    unlogged, method, tablespace, options, owner = row
+    clauses = [
+        f"USING {method}" if method else "",
+        f"WITH ({', '.join(options)})" if options else "",
+        f"TABLESPACE {tablespace}" if tablespace else "",
+    ]
+    return Storage(unlogged, " ".join(clauses), owner)
+
+
 def _correct(connection: Connection, old: int, new: int) -> None:
     """LIKE takes constraints for checked that were not, and sequences of all identities for `bigint`."""
-    _, place = _place(connection, new)
+    _, place = place_of(connection, new)
     for name, definition in connection.execute(about(_UNCHECKED, old)).fetchall():
         run(connection, f"ALTER TABLE {place} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {definition}")
     types = {column: kind for column, _, kind in connection.execute(about(_IDENTITIES, old))}
@@ -134,28 +161,30 @@ def _correct(connection: Connection, old: int, new: int) -> None:
             run(connection, f"ALTER SEQUENCE {sequence} AS {types[column]}")
 
 
-def complete(connection: Connection, old: int, new: int, prefix: str) -> list[Rename]:
+def complete(connection: Connection, old: int, new: int, prefix: str) -> tuple[Rename, ...]:
     """Builds what the rows need to be in for: indexes, keys, statistics. Answers what is to be renamed after the
     exchange."""
-    return [
+    renames = (
         *_indexes(connection, old, new, prefix),
         *_statistics(connection, old, new, prefix),
         *_identities(connection, old, new),
-        *_foreign_keys(connection, old, new),
-    ]
+    )
+    _add_foreign_keys(connection, old, new)
+    return renames
 
 
 def _indexes(connection: Connection, old: int, new: int, prefix: str) -> Iterator[Rename]:
-    schema, place = _place(connection, new)
+    schema, place = place_of(connection, new)
     for oid, name, tablespace, *definition in connection.execute(about(_INDEXES, old)).fetchall():
         provisional = f"{prefix}{oid}"
         run(connection, f"SET LOCAL default_tablespace = {tablespace}")
-        for statement in _index_statements(place, provisional, *definition):
+        for statement in _index_statements(schema, place, provisional, *definition):
             run(connection, statement)
         yield Rename("INDEX", schema, provisional, name)
 
 
 def _index_statements(
+    schema: str,
     place: str,
     provisional: str,
     stands_for: str | None,
@@ -170,7 +199,7 @@ def _index_statements(
     if constraint is not None and stands_for is None:
         yield f"ALTER TABLE {place} ADD CONSTRAINT {provisional} {constraint}"
         if options is not None:
-            yield f"ALTER INDEX {place.rpartition('.')[0]}.{provisional} SET ({options})"
+            yield f"ALTER INDEX {schema}.{provisional} SET ({options})"
         return
     yield f"{create}{provisional} ON {place}{_after(definition, create + itself)}"
     if stands_for is not None:
@@ -178,7 +207,7 @@ def _index_statements(
 
 
 def _statistics(connection: Connection, old: int, new: int, prefix: str) -> Iterator[Rename]:
-    _, place = _place(connection, new)
+    _, place = place_of(connection, new)
     for oid, schema, name, owner, head, definition, of in connection.execute(about(_STATISTICS, old)):
         provisional = f"{prefix}{oid}"
         body = _after(definition, head).removesuffix(f" FROM {of}")
@@ -189,11 +218,11 @@ def _statistics(connection: Connection, old: int, new: int, prefix: str) -> Iter
 
 def _identities(connection: Connection, old: int, new: int) -> Iterator[Rename]:
     """The new sequences go on after all that the old ones gave and all that the rows hold."""
-    schema, place = _place(connection, new)
+    schema, place = place_of(connection, new)
     before = {column: sequence for column, sequence, _ in connection.execute(about(_IDENTITIES, old))}
     for column, sequence, _ in connection.execute(about(_IDENTITIES, new)):
         _go_on_after(connection, sequence, before[column], place, column)
-        yield Rename("SEQUENCE", schema, _last_name(sequence, schema), _last_name(before[column], schema))
+        yield Rename("SEQUENCE", schema, name_in(sequence, schema), name_in(before[column], schema))
 
 
 def _go_on_after(connection: Connection, sequence: str, before: str, place: str, column: str) -> None:
@@ -208,16 +237,15 @@ def _go_on_after(connection: Connection, sequence: str, before: str, place: str,
     )
 
 
-def _foreign_keys(connection: Connection, old: int, new: int) -> Iterator[Rename]:
+def _add_foreign_keys(connection: Connection, old: int, new: int) -> None:
     """Checked without keeping the referred table's writers out, which ADD CONSTRAINT alone would do for as long."""
-    _, place = _place(connection, new)
+    _, place = place_of(connection, new)
     for name, definition, valid, head, to_itself, referred in connection.execute(about(_FOREIGN_KEYS, old)).fetchall():
         text = f"{head}{place}{_after(definition, head + referred)}" if to_itself else definition
         put_off = "" if text.endswith(" NOT VALID") else " NOT VALID"
         run(connection, f"ALTER TABLE {place} ADD CONSTRAINT {name} {text}{put_off}")
         if valid:
             run(connection, f"ALTER TABLE {place} VALIDATE CONSTRAINT {name}")
-    yield from ()
 
 
 def _after(text: str, beginning: str) -> str:
@@ -226,11 +254,13 @@ def _after(text: str, beginning: str) -> str:
     return text[len(beginning) :]
 
 
-def _last_name(qualified: str, schema: str) -> str:
+def name_in(qualified: str, schema: str) -> str:
+    """A name in full, without the schema."""
     return _after(qualified, f"{schema}.")
 
 
-def _place(connection: Connection, oid: int) -> tuple[str, str]:
+def place_of(connection: Connection, oid: int) -> tuple[str, str]:
+    """Its schema, and its name in full, as PostgreSQL quotes them."""
     row = connection.execute(
         "SELECT quote_ident(n.nspname), c.oid::regclass::text FROM pg_class c JOIN pg_namespace n"
         " ON n.oid = c.relnamespace WHERE c.oid = %s",
@@ -241,8 +271,8 @@ def _place(connection: Connection, oid: int) -> tuple[str, str]:
     return row[0], row[1]
 
 
-def _oid(connection: Connection, name: sql.Identifier) -> int:
-    row = connection.execute("SELECT %s::regclass::oid::bigint", (name.as_string(connection),)).fetchone()
+def oid_of(connection: Connection, name: str) -> int:
+    row = connection.execute("SELECT %s::regclass::oid::bigint", (name,)).fetchone()
     assert row is not None
     return int(row[0])
 

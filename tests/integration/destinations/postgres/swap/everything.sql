@@ -63,6 +63,17 @@ CREATE VIEW "Re ports".biggest AS SELECT b.customer, max(b.amount) AS most FROM 
 CREATE VIEW "Re ports".all_columns AS SELECT o.*, c.name FROM shop."Or ders" o JOIN shop.customers c ON c.id = o.customer;
 CREATE TRIGGER instead INSTEAD OF INSERT ON shop.big FOR EACH ROW EXECUTE FUNCTION shop.noted();
 ALTER VIEW shop.big ALTER COLUMN amount SET DEFAULT 7;
+CREATE FUNCTION shop.half(numeric) RETURNS numeric LANGUAGE sql IMMUTABLE RETURN $1 / 2;
+CREATE MATERIALIZED VIEW "Re ports"."mat view" (who, "how many", half) WITH (fillfactor = 70) AS
+    SELECT c.name, count(*), shop.half(sum(o.amount)) FROM shop."Or ders" o JOIN shop.customers c ON c.id = o.customer
+    GROUP BY c.name;
+CREATE UNIQUE INDEX "of who" ON "Re ports"."mat view" (who);
+ALTER MATERIALIZED VIEW "Re ports"."mat view" CLUSTER ON "of who";
+ALTER MATERIALIZED VIEW "Re ports"."mat view" ALTER COLUMN who SET STATISTICS 33;
+CREATE MATERIALIZED VIEW shop.unfilled AS SELECT * FROM shop."Or ders" WHERE id < 0 WITH NO DATA;
+CREATE VIEW shop.of_mat AS SELECT who FROM "Re ports"."mat view";
+COMMENT ON MATERIALIZED VIEW "Re ports"."mat view" IS 'of a materialized view';
+GRANT SELECT ON "Re ports"."mat view" TO swap_reader;
 CREATE FUNCTION shop.total() RETURNS numeric LANGUAGE sql STABLE
     BEGIN ATOMIC SELECT sum(amount) FROM shop."Or ders"; END;
 CREATE TABLE shop.log (id int);

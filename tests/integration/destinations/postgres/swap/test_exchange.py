@@ -11,7 +11,9 @@ import pytest
 
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap import exchange, sibling
+from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
+from hakiri_dagster.destinations.postgres.swap.sibling import Pair
 from hakiri_dagster.engine.postgres_account import INSTALLED_IN
 
 EVERYTHING = Path(__file__).with_name("everything.sql").read_text()
@@ -37,14 +39,8 @@ def definitions(url: str) -> str:
     return "\n".join(line for line in done.stdout.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
 
 
-def oid_of(connection: Connection, name: str) -> int:
-    row = connection.execute("SELECT %s::regclass::oid::bigint", (name,)).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 def exchanged(connection: Connection) -> None:
-    old = oid_of(connection, 'shop."Or ders"')
+    old = sibling.oid_of(connection, 'shop."Or ders"')
     with connection.transaction():
         names_in_full(connection)
         new = sibling.make(connection, old, "shop", "Or ders")
@@ -52,10 +48,11 @@ def exchanged(connection: Connection) -> None:
     with connection.transaction():
         names_in_full(connection)
         renames = sibling.complete(connection, old, new, "hakiri_7_")
+        pairs = [*build_materialized_views(connection, old, new, "hakiri_7_"), Pair("TABLE", old, new, renames)]
     with connection.transaction():
         names_in_full(connection)
-        exchange.lock(connection, old)
-        unchecked = exchange.exchange(connection, old, new, renames)
+        exchange.lock(connection, pairs)
+        unchecked = exchange.exchange(connection, pairs)
     for key in unchecked:
         exchange.check(connection, key)
 
@@ -65,5 +62,21 @@ def test_nothing_is_lost_but_the_rows(shop: Connection, database_url: str) -> No
     before = definitions(database_url)
     exchanged(shop)
     assert definitions(database_url) == before
-    exchanged_again = shop.execute('SELECT min(id), max(id) FROM shop."Or ders"').fetchone()
-    assert exchanged_again == (100, 150)
+    assert shop.execute('SELECT min(id), max(id) FROM shop."Or ders"').fetchone() == (100, 150)
+    assert shop.execute('SELECT sum("how many") FROM "Re ports"."mat view"').fetchone() == (51,)
+    assert shop.execute("SELECT count(*) FROM shop.of_mat").fetchone() == (10,)
+
+
+def test_it_can_be_done_again_and_again(shop: Connection, database_url: str) -> None:
+    before = definitions(database_url)
+    for _ in range(3):
+        exchanged(shop)
+    assert definitions(database_url) == before
+
+
+def test_identities_and_serials_go_on_after_all_that_was_there(shop: Connection) -> None:
+    shop.execute(ROWS.format(suffix="", first=1, last=20).encode())
+    shop.execute("""SELECT setval('shop."Or ders_serial_no_seq"', 7000), setval('shop."Or ders_id_seq"', 9001)""")
+    exchanged(shop)
+    shop.execute('INSERT INTO shop."Or ders" (customer) VALUES (4)')
+    assert shop.execute('SELECT id, serial_no FROM shop."Or ders" ORDER BY id DESC LIMIT 1').fetchone() == (9003, 7001)
