@@ -136,6 +136,20 @@ class LeaseLost(HakiriError):
     """Another worker took this chunk over, so this attempt publishes nothing."""
 
 
+class UnsafeSql(HakiriError):
+    """A hook's SQL is more than maintenance."""
+
+
+class UnsafeUrl(HakiriError):
+    """A URL leads, or may lead, to where a manifest has no business."""
+
+
+class WebhookUnavailable(HakiriError):
+    """The receiver of a webhook did not answer; it may on the next try."""
+
+    kind = "transient"
+
+
 class NotYet(HakiriError):
     """A feature that the manifest language has and this version does not build yet."""
 

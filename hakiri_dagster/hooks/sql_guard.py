@@ -1,0 +1,192 @@
+"""What SQL a hook may hold: maintenance, never a change of rows, of definitions or of rights.
+
+Judged on PostgreSQL's own tokens and parse tree: a first word says nothing of what an EXPLAIN runs or a SET sets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hakiri_dagster.errors import UnsafeSql
+from hakiri_dagster.hooks.explained_select import refuse_what_could_run
+from hakiri_dagster.hooks.settable import SETTABLE
+
+if TYPE_CHECKING:
+    from pglast import ast
+
+ALLOWED = (
+    "a hook may hold one statement without comments: ANALYZE, VACUUM, CLUSTER, REINDEX, REFRESH MATERIALIZED VIEW, "
+    "EXPLAIN of a SELECT (never ANALYZE), or SET of a planner, memory, timeout or search-path setting"
+)
+TABLE = "{table}"
+
+_MAX_LENGTH = 10_000
+"""The parser recurses: a quarter of a million characters of nesting end the whole process."""
+
+_STAND_IN = '"schema"."table"'
+_QUOTED_RELATION = re.compile(r'"(?:[^"\0]|"")+"(?:\."(?:[^"\0]|"")+")?')
+_PLAIN_CONSTANT = re.compile(r"'(?:[^'\\]|'')*'")
+_EXPLAIN_OPTIONS = frozenset({"buffers", "costs", "format", "generic_plan", "memory", "settings", "summary", "verbose"})
+
+
+@dataclass(frozen=True, slots=True)
+class HookSql:
+    """`text` is without its semicolon. PostgreSQL refuses to run some statements in a transaction block, whatever the
+    catalog says; the CLUSTER or REINDEX of a partitioned table is refused there too, which no text can tell."""
+
+    text: str
+    in_transaction: bool
+
+
+class _Token(NamedTuple):
+    """`end` is the place behind its last character."""
+
+    name: str
+    text: str
+    start: int
+    end: int
+
+
+def judge(text: str) -> HookSql:
+    """`{table}` must have been replaced before, so that no name of a table escapes judgement."""
+    tokens = _tokens(text)
+    statement = _only_statement(text, tokens)
+    judgement = _JUDGEMENTS.get(type(statement).__name__)
+    if judgement is None:
+        raise _refusal(f"{_first_word(tokens)} is not among the statements of a hook")
+    in_transaction = judgement(statement)
+    last = tokens[-1]
+    return HookSql(text[tokens[0].start : last.start if last.text == ";" else last.end].rstrip(), in_transaction)
+
+
+def judge_template(text: str) -> HookSql:
+    """While no table is known."""
+    return judge(with_table(text, _STAND_IN))
+
+
+def with_table(text: str, quoted_relation: str) -> str:
+    """Only where `{table}` is a name of its own: inside quotes, the quotes of the name would end them."""
+    if _QUOTED_RELATION.fullmatch(quoted_relation) is None:
+        raise UnsafeSql(f"{quoted_relation} is not the quoted name of a relation")
+    if TABLE not in text:
+        return text
+    filled = text.replace(TABLE, quoted_relation)
+    tokens = _tokens(filled)
+    starts, ends = {token.start for token in tokens}, {token.end for token in tokens}
+    place = 0
+    for before in text.split(TABLE)[:-1]:
+        start = place + len(before)
+        place = start + len(quoted_relation)
+        if start not in starts or place not in ends:
+            raise _refusal(f"{TABLE} stands inside of something else; it is quoted already and stands for itself")
+    return filled
+
+
+def _tokens(text: str) -> list[_Token]:
+    if len(text) > _MAX_LENGTH:
+        raise _refusal(f"it is longer than {_MAX_LENGTH} characters")
+    hidden = next((c for c in text if not (c.isprintable() or c in "\t\r\n")), None)
+    if hidden is not None:
+        raise _refusal(f"it holds the invisible character U+{ord(hidden):04X}")
+    # Half of a hundred milliseconds, which no command should pay that meets no hook.
+    from pglast.parser import ParseError, scan
+
+    try:
+        tokens = [_Token(t.name, text[t.start : t.end + 1], t.start, t.end + 1) for t in scan(text)]
+    except ParseError as error:
+        raise _refusal(f"PostgreSQL cannot read it: {error.args[0]}") from None
+    for token in tokens:
+        _refuse_odd(token)
+    return tokens
+
+
+def _refuse_odd(token: _Token) -> None:
+    if token.name in ("SQL_COMMENT", "C_COMMENT"):
+        raise _refusal("it holds a comment")
+    # A constant that goes on in another line may hide a comment, and what a backslash means is a setting of the server.
+    if token.name.endswith("CONST") and "'" in token.text and not _PLAIN_CONSTANT.fullmatch(token.text):
+        raise _refusal(f"{token.text} is not a plain constant: one pair of single quotes, no escapes")
+    if token.name == "UIDENT" or token.text.startswith("$"):
+        raise _refusal(f"{token.text} is not a plain name or constant")
+    if not token.text.isascii() and token.text[0] not in "\"'":
+        raise _refusal(f"{token.text} is not ASCII; a name that is not stands in double quotes")
+
+
+def _only_statement(text: str, tokens: list[_Token]) -> ast.Node | None:
+    from pglast.parser import ParseError, parse_sql
+
+    try:
+        statements = parse_sql(text)
+    except ParseError as error:
+        raise _refusal(f"PostgreSQL cannot parse it: {error.args[0]}") from None
+    if not statements:
+        raise _refusal("it holds no statement")
+    if any(token.text == ";" for token in tokens[:-1]):
+        raise _refusal("it holds more than one statement")
+    return statements[0].stmt
+
+
+def _first_word(tokens: list[_Token]) -> str:
+    return next(token.text for token in tokens if token.text[0].isalpha()).upper()
+
+
+def _refusal(what: str) -> UnsafeSql:
+    return UnsafeSql(what, hint=ALLOWED)
+
+
+def _vacuum_or_analyze(statement: ast.VacuumStmt) -> bool:
+    return not statement.is_vacuumcmd
+
+
+def _cluster(statement: ast.ClusterStmt) -> bool:
+    return statement.relation is not None
+
+
+def _reindex(statement: ast.ReindexStmt) -> bool:
+    options = {option.defname for option in statement.params or ()}
+    if "tablespace" in options:
+        raise _refusal("REINDEX may not move indexes to another tablespace")
+    return statement.relation is not None and "concurrently" not in options
+
+
+def _refresh(_: ast.RefreshMatViewStmt) -> bool:
+    return True
+
+
+def _set(statement: ast.VariableSetStmt) -> bool:
+    if statement.kind is None or statement.kind.name not in ("VAR_SET_VALUE", "VAR_SET_DEFAULT"):
+        raise _refusal("of SET and RESET, only SET name = value is allowed")
+    if statement.name not in SETTABLE:
+        raise _refusal(f"{statement.name} is not a setting that a hook may set")
+    if "pg_catalog" in _values(statement)[1:]:
+        # It is the first without being named; behind others, their functions pass for PostgreSQL's own.
+        raise _refusal("search_path may name pg_catalog in the first place only")
+    return True
+
+
+def _values(statement: ast.VariableSetStmt) -> list[object]:
+    return [getattr(argument.val, "sval", None) for argument in statement.args or ()]
+
+
+def _explain(statement: ast.ExplainStmt) -> bool:
+    for option in statement.options or ():
+        if option.defname not in _EXPLAIN_OPTIONS:
+            raise _refusal(f"EXPLAIN with {option.defname.upper()} is not allowed")
+    if statement.query is None or type(statement.query).__name__ != "SelectStmt":
+        raise _refusal("EXPLAIN is allowed of a SELECT only")
+    refuse_what_could_run(statement.query)
+    return True
+
+
+_JUDGEMENTS: Mapping[str, Callable[[Any], bool]] = {
+    "VacuumStmt": _vacuum_or_analyze,
+    "ClusterStmt": _cluster,
+    "ReindexStmt": _reindex,
+    "RefreshMatViewStmt": _refresh,
+    "VariableSetStmt": _set,
+    "ExplainStmt": _explain,
+}
+"""Each says whether the statement may run in a transaction block."""
