@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hakiri_dagster.cli.opening import opened_project
-from hakiri_dagster.engine.connect_server import ConnectServer, connect_server
-from hakiri_dagster.engine.postgres_settings import free_port
+from hakiri_dagster.engine.connect_server import ConnectServer, accepts, connect_server
+from hakiri_dagster.engine.postgres_settings import free_port, is_free
 from hakiri_dagster.engine.spark_config import is_local
-from hakiri_dagster.errors import EngineError
+from hakiri_dagster.errors import EngineError, UsageError
 from hakiri_dagster.orchestration.dagster_home import prepare_home, psycopg2_url
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import remember
@@ -24,8 +24,18 @@ from hakiri_dagster.settings import Settings
 _STOP_SECONDS = 20
 _LOOK_SECONDS = 0.5
 
+# The kernel ends the child when we end, however we end; a daemon that lived on would go on starting loads.
+_DIE_WITH_US = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
 
 def serve(root: Path, port: int) -> int:
+    _refuse_taken(port)
     project = opened_project(root)
     settings = Settings.from_env()
     with ExitStack() as stack:
@@ -41,9 +51,16 @@ def serve(root: Path, port: int) -> int:
         stack.enter_context(runtime.keep_server())
         code_port = free_port(None)
         children = stack.enter_context(_children(_commands(home, code_port, port), home))
-        print(f"Dagster's UI: http://127.0.0.1:{port}  (Ctrl-C stops everything)", file=sys.stderr, flush=True)
-        _watch(children, spark)
+        _watch(children, spark, port)
     return 0
+
+
+def _refuse_taken(port: int) -> None:
+    if not is_free(port):
+        raise UsageError(
+            f"port {port} is in use, by another `hakiri serve` perhaps",
+            hint=f"end that one, or choose another port: hakiri serve --port {free_port(port + 1)}",
+        )
 
 
 def _commands(home: Path, code_port: int, port: int) -> dict[str, list[str]]:
@@ -74,7 +91,11 @@ def _children(commands: dict[str, list[str]], home: Path) -> Iterator[Children]:
         for name, command in commands.items():
             log = (home / f"{name.replace(' ', '-')}.log").open("ab")
             children[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                [sys.executable, "-c", _DIE_WITH_US, str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
             log.close()
         yield children
@@ -102,15 +123,23 @@ def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
         return
 
 
-def _watch(children: Children, spark: ConnectServer | None) -> None:
+def _refuse_ended(children: Children) -> None:
+    for name, child in children.items():
+        if child.poll() is not None:
+            raise EngineError(
+                f"Dagster's {name} ended with exit code {child.returncode}",
+                hint=f"see .hakiri/dagster/{name.replace(' ', '-')}.log",
+            )
+
+
+def _watch(children: Children, spark: ConnectServer | None, port: int) -> None:
     try:
+        while not accepts(port):
+            _refuse_ended(children)
+            time.sleep(_LOOK_SECONDS)
+        print(f"Dagster's UI: http://127.0.0.1:{port}  (Ctrl-C stops everything)", file=sys.stderr, flush=True)
         while True:
-            for name, child in children.items():
-                if child.poll() is not None:
-                    raise EngineError(
-                        f"Dagster's {name} ended with exit code {child.returncode}",
-                        hint=f"see .hakiri/dagster/{name.replace(' ', '-')}.log",
-                    )
+            _refuse_ended(children)
             if spark is not None and not spark.alive():
                 spark.restart()
             time.sleep(_LOOK_SECONDS)

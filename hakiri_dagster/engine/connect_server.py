@@ -74,7 +74,7 @@ class ConnectServer:
         return self.state_dir / "spark" / "connect-server.log"
 
     def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None and _accepts(self.port)
+        return self._process is not None and self._process.poll() is None and accepts(self.port)
 
     def start(self) -> None:
         """On the port it had before, if that is still free: clients keep their URL."""
@@ -128,7 +128,7 @@ class ConnectServer:
 
     def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while not _accepts(self.port):
+        while not accepts(self.port):
             if process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise self._start_error()
@@ -157,7 +157,7 @@ def connect_server(settings: Settings, state_dir: Path) -> Iterator[ConnectServe
         server.stop()
 
 
-def _accepts(port: int) -> bool:
+def accepts(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return port != 0 and probe.connect_ex(("127.0.0.1", port)) == 0

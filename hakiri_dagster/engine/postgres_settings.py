@@ -81,10 +81,10 @@ def free_port(preferred: int | None = None) -> int:
     candidates = random.sample(_PORTS, 200)
     if preferred is not None:
         candidates.insert(0, preferred)
-    return next((port for port in candidates if _is_free(port)), 0) or _any_free_port()
+    return next((port for port in candidates if is_free(port)), 0) or _any_free_port()
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

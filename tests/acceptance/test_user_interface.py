@@ -124,6 +124,17 @@ def test_ctrl_c_stops_everything(served: Served) -> None:
     served.project.assert_no_process_is_left(10)
 
 
+def test_a_serve_that_is_killed_takes_everything_along(served: Served) -> None:
+    port = _free_port()
+    process = served.project.start("serve", "--port", str(port))
+    assert eventually(lambda: _answers(port) or process.poll() is not None)
+    told = served.project.hakiri("serve", "--port", str(port))
+    assert (told.code, f"port {port} is in use" in told.err) == (2, True), told
+    process.kill()
+    process.communicate()
+    served.project.assert_no_process_is_left(60)
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
