@@ -68,6 +68,7 @@ def table_asset(
         run = _RunEvents(context, table, partitions, loads)
         steps = run_chunks(project.way(table, spark, context), run.wanted())
         yield from run.events(steps)
+        run.end_with_a_warning()
         run.fail_if_chunks_failed()
         for spec in specs:
             yield dg.Output(None, output_name=spec.get_python_identifier())
@@ -93,7 +94,7 @@ class _RunEvents:
         self._loads = loads
         self._keys = list(context.partition_keys)
         self._failed: list[FailedChunk] = []
-        self._shown: set[str] = set()
+        self._set_aside: PreparedChunk | None = None
 
     def wanted(self) -> Wanted:
         tags = self._context.run.tags
@@ -131,6 +132,8 @@ class _RunEvents:
         for evaluation in evaluations(chunk, partition):
             if has_partition or not evaluation.passed:  # it must not hide what the partition's own chunk met
                 self._context.log_event(evaluation)
+        if chunk.quarantined:
+            self._set_aside = chunk
         try:
             entry = self._loads.publish(chunk)
         except HakiriError as error:
@@ -140,19 +143,23 @@ class _RunEvents:
         if not has_partition:
             self._came_along(partition, metadata)
         elif self._keys == [chunk.key]:
-            self._shown.add(partition)
             yield dg.Output(entry, output_name=OUTPUT, metadata=metadata)
         else:
             self._materialized(partition, metadata)
 
+    def end_with_a_warning(self) -> None:
+        """The UI sums a check up by the run's last partition, which may have passed where another did not. One of no
+        partition comes after all of them."""
+        if self._set_aside is not None:
+            for evaluation in evaluations(self._set_aside, None):
+                self._context.log_event(evaluation)
+
     def _came_along(self, partition: str, metadata: Metadata) -> None:
-        """Told with the run's last partition, which must not show as done if its own rows are not published."""
-        if partition in self._shown:
-            self._materialized(partition, metadata)
-        else:
-            self._context.log_event(
-                dg.AssetObservation(asset_key=asset_key(self._table), partition=partition, metadata=metadata)
-            )
+        """Told with the run's last partition, whose own rows and numbers it must not stand for."""
+        told = {"rows" if name == "dagster/row_count" else name: value for name, value in metadata.items()}
+        self._context.log_event(
+            dg.AssetObservation(asset_key=asset_key(self._table), partition=partition, metadata=told)
+        )
 
     def _skipped(self, step: SkippedChunk) -> None:
         """A chunk that is published already still shows as done; a busy one is left to the run that holds it."""
@@ -161,7 +168,6 @@ class _RunEvents:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
 
     def _materialized(self, partition: str, metadata: Metadata) -> None:
-        self._shown.add(partition)
         self._context.log_event(
             dg.AssetMaterialization(asset_key=asset_key(self._table), partition=partition, metadata=metadata)
         )

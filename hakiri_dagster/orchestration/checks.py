@@ -23,7 +23,7 @@ def check_specs(table: Table, partitions: dg.PartitionsDefinition) -> list[dg.As
     ]
 
 
-def evaluations(chunk: PreparedChunk, partition: str) -> list[dg.AssetCheckEvaluation]:
+def evaluations(chunk: PreparedChunk, partition: str | None) -> list[dg.AssetCheckEvaluation]:
     metadata = {
         "rows": dg.MetadataValue.int(chunk.rows),
         "rows_set_aside": dg.MetadataValue.int(chunk.quarantined),

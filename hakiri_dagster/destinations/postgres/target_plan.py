@@ -120,7 +120,9 @@ class TargetPlanner:
 
     @property
     def _primary_key(self) -> tuple[str, ...]:
-        return tuple(stored_name(name) for name in self.table.primary_key or self.schema.primary_key)
+        """The source's own key does not hold for rows that are kept beside later ones of the same key."""
+        of_source = () if self.table.mode == "append" else self.schema.primary_key
+        return tuple(stored_name(name) for name in self.table.primary_key or of_source)
 
     def _add_column(self, column: NewColumn) -> Change:
         statement = sql.SQL("ALTER TABLE {} ADD COLUMN {}").format(self._relation, _definition(column))

@@ -85,14 +85,19 @@ class TestRowsThatComeAlongWithTheOpenWindow:
         assert seen.partition_key == self.THIS_MONTH
         assert seen.asset_observation.metadata["chunk"].value == "null"
 
-    def test_they_are_told_with_a_partition_that_is_done(self, csv_shop: Declare) -> None:
+    def test_they_do_not_stand_for_the_numbers_of_the_window(self, csv_shop: Declare) -> None:
         shop = csv_shop(incremental="placed_at")
-        shop.file("data/orders.csv", orders((3, f"{self.THIS_MONTH}-01"), (5, "")))
+        day = f"{self.THIS_MONTH}-01"
+        shop.file("data/orders.csv", orders((3, day), (4, day), (5, "")))
         shop.apply()
-        told = shop.instance.fetch_materializations(ORDERS, limit=10).records
-        chunks = [m.asset_materialization.metadata["chunk"].value for m in told if m.asset_materialization]
-        assert sorted(map(str, chunks)) == sorted([self.THIS_MONTH, "null"])
-        assert {m.partition_key for m in told} == {self.THIS_MONTH}
+        (window,) = shop.instance.fetch_materializations(ORDERS, limit=10).records
+        (along,) = shop.instance.fetch_observations(ORDERS, limit=10).records
+        assert window.partition_key == along.partition_key == self.THIS_MONTH
+        assert window.asset_materialization is not None
+        assert along.asset_observation is not None
+        assert window.asset_materialization.metadata["dagster/row_count"].value == 2
+        assert along.asset_observation.metadata["rows"].value == 1
+        assert "dagster/row_count" not in along.asset_observation.metadata
 
     def test_they_do_not_hide_that_rows_of_the_window_were_set_aside(self, csv_shop: Declare) -> None:
         shop = csv_shop(incremental="placed_at")
@@ -105,6 +110,18 @@ class TestRowsThatComeAlongWithTheOpenWindow:
         assert record is not None
         assert record.event is not None
         assert not record.event.asset_check_evaluation.passed
+
+
+def test_a_chunk_that_passes_does_not_hide_that_an_earlier_one_of_the_run_did_not(csv_shop: Declare) -> None:
+    shop = csv_shop(incremental="placed_at")
+    shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.orders (placed_at timestamp, note varchar(3))")
+    shop.file("data/orders.csv", "placed_at,note\n2024-01-05,too long\n2024-01-06,a\n2024-02-05,b\n2024-03-05,c\n")
+    told = shop.apply()["orders"]
+    assert (told["chunks"]["done"], told["quarantined"]) == (3, 1)
+    record = shop.instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(ORDERS, "no_rows_set_aside"))
+    assert record is not None
+    assert record.event is not None
+    assert not record.event.asset_check_evaluation.passed
 
 
 class TestServerThatGoesAwayAtTheCommit:

@@ -8,7 +8,7 @@ import pytest
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
-from tests.integration.destinations.postgres.scenario import ORDERS, Shop, order
+from tests.integration.destinations.postgres.scenario import ORDERS, Shop, order, window
 
 
 def columns_of(shop: Shop) -> dict[str, str]:
@@ -57,9 +57,17 @@ def test_a_declared_type_that_is_none_is_an_error(make_shop: MakeShop, declared:
 
 def test_the_manifests_primary_key_wins(make_shop: MakeShop) -> None:
     schema = SourceSchema(ORDERS.columns, primary_key=("id",))
-    assert make_shop(schema=schema, target_name="a").ensure().primary_key == ("id",)
+    assert make_shop("truncate", schema=schema, target_name="a").ensure().primary_key == ("id",)
     both = make_shop(schema=schema, primary_key=("id", "customer"), target_name="b").ensure()
     assert both.primary_key == ("id", "customer")
+
+
+def test_rows_that_are_kept_beside_later_ones_need_not_be_alone_with_the_key_of_the_source(make_shop: MakeShop) -> None:
+    shop = make_shop("append", schema=SourceSchema(ORDERS.columns, primary_key=("id",)))
+    assert shop.ensure().primary_key == ()
+    shop.publish([order(1, updated_at=1)], window(0, 10))
+    shop.publish([order(1, updated_at=11)], window(10, 20))
+    assert shop.ids() == [1, 1]
 
 
 def test_full_provenance_adds_its_columns(make_shop: MakeShop) -> None:
