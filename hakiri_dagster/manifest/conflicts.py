@@ -29,10 +29,12 @@ def _defined_twice(pipeline_id: str, same: Sequence[Entry]) -> Problem:
     count = "two" if len(same) == 2 else str(len(same))
     where = "".join(f"\n  {entry.file}:{entry.line}" for entry in same)
     other = "toml" if same[-1].document.is_toml else "json"
+    both = len({entry.document.is_toml for entry in same}) == 2
+    way = (
+        f"run `hakiri pipeline convert {pipeline_id} --to {other}` to migrate" if both else "rename or delete the other"
+    )
     return same[-1].problem(
-        (),
-        f"pipeline `{pipeline_id}` defined in {count} places:{where}",
-        f"keep one source of truth; run `hakiri pipeline convert {pipeline_id} --to {other}` to migrate",
+        (), f"pipeline `{pipeline_id}` defined in {count} places:{where}", f"keep one source of truth; {way}"
     )
 
 

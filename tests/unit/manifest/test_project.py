@@ -59,6 +59,12 @@ def test_an_id_in_two_places_is_refused_with_both_places(read: Read) -> None:
     )
 
 
+def test_an_id_twice_in_files_of_one_kind_is_refused_without_a_way_to_convert(read: Read) -> None:
+    twice = {"a.toml": files_pipeline("one", "x"), "b.toml": files_pipeline("one", "y")}
+    (problem,) = read(None, twice).problems
+    assert problem.hint == "keep one source of truth; rename or delete the other"
+
+
 def test_ids_that_are_one_name_in_dagster_are_refused(read: Read) -> None:
     (problem,) = read(None, {"a.toml": files_pipeline("a-b", "x"), "b.toml": files_pipeline("a_b", "y")}).problems
     assert "differ only in `-` and `_`" in problem.message
