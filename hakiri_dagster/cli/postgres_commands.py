@@ -13,6 +13,7 @@ from hakiri_dagster.engine import embedded_postgres
 from hakiri_dagster.engine.postgres_account import reachable_binaries
 from hakiri_dagster.engine.postgres_cluster import SUPERUSER
 from hakiri_dagster.engine.postgres_home import write_private
+from hakiri_dagster.errors import UsageError
 from hakiri_dagster.orchestration.dagster_home import URL_VARIABLE, psycopg2_url, write_home
 from hakiri_dagster.pipeline.runtime import embedded_storage_url
 
@@ -22,7 +23,7 @@ DATABASES = (WAREHOUSE, "dagster", "audit")
 
 def start(project_dir: Path) -> int:
     """Also writes what a plain `dagster dev` in the project reads."""
-    project = project_dir.absolute()
+    project = _project(project_dir)
     server = embedded_postgres.start(server_directory(project))
     for database in DATABASES:
         server.ensure_database(database)
@@ -47,7 +48,7 @@ def stop(project_dir: Path) -> int:
 
 def psql(project_dir: Path, arguments: Sequence[str]) -> int:
     """The wheel's own psql, so that one can look at one's rows on a machine that has none."""
-    with embedded_postgres.hold(server_directory(project_dir.absolute())) as server:
+    with embedded_postgres.hold(server_directory(_project(project_dir))) as server:
         server.ensure_database(WAREHOUSE)
         command = [str(reachable_binaries(server.home.account) / "psql"), *arguments]
         before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C cancels a query of psql's, and does not end it
@@ -55,6 +56,17 @@ def psql(project_dir: Path, arguments: Sequence[str]) -> int:
             return subprocess.run(command, env=_connection_variables(server), check=False).returncode
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+def _project(folder: Path) -> Path:
+    """A server in a folder that somebody entered by mistake would be found by nobody."""
+    if not (folder / "manifests").is_dir():
+        raise UsageError(
+            "this folder is not a project: it has no `manifests`",
+            where=str(folder.absolute()),
+            hint="run `hakiri init` to begin one, or name another folder with `--project`",
+        )
+    return folder.absolute()
 
 
 def _connection_variables(server: embedded_postgres.Server) -> dict[str, str]:

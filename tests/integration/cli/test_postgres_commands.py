@@ -12,6 +12,7 @@ import pytest
 
 from hakiri_dagster.cli import postgres_commands
 from hakiri_dagster.engine import embedded_postgres
+from hakiri_dagster.errors import UsageError
 
 
 @pytest.fixture
@@ -74,3 +75,9 @@ def test_psql_opens_the_warehouse_and_answers_with_its_exit_code(
 def test_psql_stops_the_server_that_it_started(project_dir: Path) -> None:
     assert postgres_commands.psql(project_dir, ["-Xc", "SELECT 1"]) == 0
     assert not embedded_postgres.is_running(project_dir / ".hakiri" / "postgres")
+
+
+def test_a_folder_that_is_no_project_gets_no_server(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a project"):
+        postgres_commands.psql(tmp_path, [])
+    assert list(tmp_path.iterdir()) == []
