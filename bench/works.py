@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from drive import Applied, Engine, apply_cold, load_location
 from memory import PeakMemory
 from projects import SCHEMA, Project, fresh_project
-from reference import Warehouse, copy_seconds, dlt_seconds, upsert_seconds
+from reference import Warehouse, copy_seconds, dlt_seconds, keyed_copy_seconds, upsert_seconds
 from tpch import KEYS, Data, small_files
 
 from hakiri_dagster.engine.embedded_postgres import Server
@@ -106,6 +107,13 @@ source = { connector = "files", config = { path = "work" } }
 tables = [{ name = "TABLE", path = "work/*.parquet", primary_key = KEYS }]
 load = { mode = "upsert" }
 """
+BLUE_GREEN = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "lineitem", path = "work/*.parquet", primary_key = KEYS }]
+load = { mode = "blue_green" }
+"""
 FROM_POSTGRES = """
 [[pipeline]]
 id = "work"
@@ -145,6 +153,14 @@ def truncate_against_dlt(bench: Bench) -> Iterator[Row]:
 def append_monthly(bench: Bench) -> Iterator[Row]:
     title = "lineitem → `append` in 84 monthly chunks"
     yield bench.against_yardstick(title, lambda: _lineitem(bench, MONTHLY), 3.5)
+
+
+def blue_green(bench: Bench) -> Iterator[Row]:
+    manifest = BLUE_GREEN.replace("KEYS", _listed(KEYS["lineitem"]))
+    seconds, by_hand = bench.interleaved(
+        lambda: _lineitem(bench, manifest), BY_HAND, lambda: keyed_copy_seconds(bench.warehouse, bench.data)
+    )
+    yield _ratio("lineitem with a primary key → `blue_green`", seconds, BY_HAND, by_hand, 1.8)
 
 
 def upsert_orders(bench: Bench) -> Iterator[Row]:
@@ -240,6 +256,7 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "truncate": truncate,
     "dlt": truncate_against_dlt,
     "append": append_monthly,
+    "blue-green": blue_green,
     "upsert-orders": upsert_orders,
     "upsert-lineitem": upsert_lineitem,
     "from-postgres": from_postgres,
@@ -282,7 +299,7 @@ def _warm(project: Project, expected_rows: int) -> Applied:
 
 
 def _upsert(bench: Bench, table: str, one_in: int) -> tuple[float, float]:
-    manifest = UPSERT.replace("TABLE", table).replace("KEYS", str(list(KEYS[table])).replace("'", '"'))
+    manifest = UPSERT.replace("TABLE", table).replace("KEYS", _listed(KEYS[table]))
     changes, _ = bench.data.changed(table, one_in)
 
     def once() -> float:
@@ -295,6 +312,11 @@ def _upsert(bench: Bench, table: str, one_in: int) -> tuple[float, float]:
                 return engine.apply("work").seconds
 
     return bench.interleaved(once, BY_HAND, lambda: upsert_seconds(bench.warehouse, bench.data, table, one_in))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """As TOML writes a list."""
+    return json.dumps(names)
 
 
 def _peak(bench: Bench, scale: int) -> float:
