@@ -29,7 +29,7 @@ _NODES = _words(
 )
 _FUNCTIONS = _words(
     """
-    abs array_agg avg bool_and bool_or btrim ceil char_length coalesce concat count date_part date_trunc dense_rank
+    abs array_agg avg bool_and bool_or btrim ceil char_length concat count date_part date_trunc dense_rank
     every extract first_value floor lag last_value lead left length like_escape lower ltrim max min mod now ntile
     position rank replace right round row_number rtrim similar_to_escape string_agg substring sum timezone upper
     """

@@ -91,7 +91,7 @@ def _tokens(text: str) -> list[_Token]:
     hidden = next((c for c in text if not (c.isprintable() or c in "\t\r\n")), None)
     if hidden is not None:
         raise _refusal(f"it holds the invisible character U+{ord(hidden):04X}")
-    # Half of a hundred milliseconds, which no command should pay that meets no hook.
+    # Imported here, for it takes 50 to 100 ms, and most commands meet no hook.
     from pglast.parser import ParseError, scan
 
     try:
@@ -104,15 +104,16 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _refuse_odd(token: _Token) -> None:
+    shown = token.text[:20]
     if token.name in ("SQL_COMMENT", "C_COMMENT"):
         raise _refusal("it holds a comment")
-    # A constant that goes on in another line may hide a comment, and what a backslash means is a setting of the server.
+    # A constant that goes on in another line hides comments from the scanner; what a backslash means, the server sets.
     if token.name.endswith("CONST") and "'" in token.text and not _PLAIN_CONSTANT.fullmatch(token.text):
-        raise _refusal(f"{token.text} is not a plain constant: one pair of single quotes, no escapes")
+        raise _refusal(f"{shown} is not a plain constant: one pair of single quotes, no escapes")
     if token.name == "UIDENT" or token.text.startswith("$"):
-        raise _refusal(f"{token.text} is not a plain name or constant")
+        raise _refusal(f"{shown} is not a plain name or constant")
     if not token.text.isascii() and token.text[0] not in "\"'":
-        raise _refusal(f"{token.text} is not ASCII; a name that is not stands in double quotes")
+        raise _refusal(f"{shown} is not ASCII; a name that is not stands in double quotes")
 
 
 def _only_statement(text: str, tokens: list[_Token]) -> ast.Node | None:

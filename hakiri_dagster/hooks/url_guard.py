@@ -160,7 +160,7 @@ def _literal(host: str, url: str) -> Address | None:
     try:
         return ip_address(host)
     except ValueError:
-        if ":" in host or _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
+        if _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
             raise _refusal("writes an address in an odd way", url) from None
         return None
 
