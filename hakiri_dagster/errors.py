@@ -145,9 +145,19 @@ class UnsafeUrl(HakiriError):
 
 
 class WebhookUnavailable(HakiriError):
-    """The receiver of a webhook did not answer; it may on the next try."""
+    """The receiver of a webhook may take it on the next try; it asked to be left alone for `retry_after` seconds."""
 
     kind = "transient"
+
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.retry_after = retry_after
+
+
+class WebhookRefused(HakiriError):
+    """The receiver of a webhook said no, or could not prove who it is; the next try would end alike."""
 
 
 class NotYet(HakiriError):
