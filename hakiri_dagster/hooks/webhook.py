@@ -102,9 +102,11 @@ def _resolve(at: SafeUrl, deadline: Deadline) -> tuple[Address, ...]:
         except HakiriError as error:
             found.set_exception(error)
 
-    with _telling(at):
-        Thread(target=look_up, name="webhook-resolver", daemon=True).start()
+    Thread(target=look_up, name="webhook-resolver", daemon=True).start()
+    try:
         return found.result(deadline.left())
+    except TimeoutError:
+        raise WebhookUnavailable("the host was not resolved in time", where=_origin(at)) from None
 
 
 def _post(

@@ -26,7 +26,7 @@ OK = answer(200)
 SECRET = "a secret between two"
 PAYLOAD = {"table": "shop/orders", "rows": 3, "note": "schön"}
 USUAL = Limits()
-SHORT = Limits(seconds=0.3)
+SHORT = Limits(seconds=0.15)
 LONG = 5.0
 """What a limit that does not hold would take at least; what one test waits for at most."""
 
@@ -233,15 +233,15 @@ def test_an_address_that_swallows_connections_gets_its_share_of_the_time_only(
 def test_all_the_addresses_together_get_no_more_than_the_whole_time(
     names: Callable[..., list[str]], full_port: Callable[[str, int], None]
 ) -> None:
-    addresses = tuple(f"127.0.0.{last}" for last in range(10, 15))
+    addresses = tuple(f"127.0.0.{last}" for last in range(10, 20))
     with receiving(OK, name="localhost") as receiver:
         for address in addresses:
             full_port(address, receiver.port)
         names(localhost=[addresses])
         start = time.monotonic()
         with pytest.raises(WebhookUnavailable, match="in time"):
-            deliver(receiver.url(), limits=Limits(seconds=0.3, connect_seconds=0.2))
-    assert time.monotonic() - start < 0.8
+            deliver(receiver.url(), limits=Limits(seconds=0.3, connect_seconds=0.25))
+    assert time.monotonic() - start < 1.5
 
 
 def test_where_nobody_listens_somebody_may_on_the_next_try(names: Callable[..., list[str]]) -> None:
@@ -265,10 +265,10 @@ def test_a_certificate_may_name_an_ipv6_address(authority: Authority) -> None:
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(LONG) and [])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [over.wait(LONG)][:0])
     start = time.monotonic()
     try:
-        with pytest.raises(WebhookUnavailable, match="in time") as failed:
+        with pytest.raises(WebhookUnavailable, match="not resolved in time") as failed:
             deliver("https://hooks.example.com/sesame", limits=SHORT)
     finally:
         over.set()
@@ -532,8 +532,11 @@ def test_nobody_stretches_the_time(authority: Authority, respond: Respond, by_tl
 def test_who_takes_the_connection_and_never_reads_is_given_up(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/"
+        patience = threading.Timer(LONG, listener.close)
+        patience.start()
         with pytest.raises(WebhookUnavailable, match="in time"):
             deliver(url, payload={"much": "x" * 8_000_000}, limits=SHORT)
+        patience.cancel()
 
 
 def test_the_time_is_for_all_redirects_together() -> None:
@@ -542,7 +545,7 @@ def test_the_time_is_for_all_redirects_together() -> None:
         answer(307, "Location: /hook")(asked)
 
     with receiving(respond) as receiver, pytest.raises(WebhookUnavailable, match="in time"):
-        deliver(receiver.url(), limits=SHORT)
+        deliver(receiver.url(), limits=Limits(seconds=0.3))
 
 
 def test_of_an_endless_answer_only_the_beginning_is_read() -> None:
@@ -564,7 +567,7 @@ def test_of_an_endless_answer_only_the_beginning_is_read() -> None:
 )
 def test_what_was_taken_is_delivered_even_if_the_rest_of_the_answer_is_late(rest: bytes) -> None:
     with receiving(raw(GREETING, rest, again=b"1")) as receiver:
-        delivered = deliver(receiver.url(), limits=SHORT)
+        delivered = deliver(receiver.url(), limits=Limits(seconds=0.5))
     assert delivered.status == 200
     assert delivered.seconds < LONG / 2
 
