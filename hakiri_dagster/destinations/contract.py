@@ -162,12 +162,22 @@ class Candidate(Protocol):
         """The highest cursor among the rows; to be read after `blocks` has ended."""
         ...
 
+    @property
+    def set_aside(self) -> int:
+        """How many rows of the slice are not among these, for they could not be stored; after `blocks` has ended."""
+        ...
+
 
 class PreparedLoad(Protocol):
     """The state the load would leave, invisible to readers."""
 
     @property
     def rows(self) -> int: ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What somebody should hear of this load, though it goes on."""
+        ...
 
     def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
         """Compares the fence, writes the ledger row and commits. LeaseLost if the attempt was overtaken."""

@@ -10,7 +10,7 @@ from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.spelling import closest
 
-MODES = frozenset({"incremental_watermark", "cdc_mirror", "scd2", "delete_missing"})
+MODES = frozenset({"incremental_watermark", "cdc_mirror", "scd2"})
 
 FEATURES: Mapping[KeyPath, str] = {
     ("load", "pre_hook"): "hooks (`pre_hook`)",
@@ -27,7 +27,7 @@ PROJECT_FEATURES: Mapping[KeyPath, str] = {
     ("sync",): "`[sync]`",
 }
 
-BUILT_MODES = ("append", "truncate", "upsert", "blue_green")
+BUILT_MODES = ("append", "truncate", "upsert", "blue_green", "delete_missing")
 BUILT_SOURCES = ("files", "postgres")
 BUILT_DESTINATIONS = ("postgres", "context")
 

@@ -189,14 +189,15 @@ class LoadSpec(Model):
         default=None, description="Default: `upsert` if the table has a primary key, else `append`."
     )
     upsert_key: ColumnNames | None = Field(
-        default=None, description="`upsert`: the columns that tell rows apart. Default: the primary key."
+        default=None,
+        description="`upsert`, `delete_missing`: the columns that tell rows apart. Default: the primary key.",
     )
     watermark_column: Text | None = Field(
         default=None, description="`incremental_watermark`: the column whose highest value is the mark."
     )
     cdc_source: Text | None = Field(default=None, description="`cdc_mirror`: the stream of changes.")
     fail_on_empty_source: Flag = Field(
-        default=True, description="`truncate` and `blue_green` refuse to empty the target for an empty source."
+        default=True, description="Modes that replace or delete all rows refuse to do so for an empty source."
     )
     on_miss_action: Literal["alert", "ignore"] | None = Field(
         default=None, description="What an empty source does besides: `alert` records an alert."

@@ -32,10 +32,10 @@ def _upsert_without_key(entry: Entry, at: KeyPath, name: str) -> Iterator[Proble
     own_mode = entry.value((*at, "load", "mode"))
     mode = own_mode or entry.value(("load", "mode"))
     keys = ((*at, "primary_key"), (*at, "load", "upsert_key"), ("load", "upsert_key"))
-    if mode == "upsert" and all(entry.value(key) is None for key in keys):
+    if mode in ("upsert", "delete_missing") and all(entry.value(key) is None for key in keys):
         where = (*at, "load", "mode") if own_mode else at
         hint = "set `primary_key`, or `load.upsert_key`"
-        yield entry.problem(where, f"table {name}: load mode `upsert` needs a key", hint)
+        yield entry.problem(where, f"table {name}: load mode `{mode}` needs a key", hint)
 
 
 def _named_twice(entry: Entry, tables: list[Any]) -> Iterator[Problem]:

@@ -158,6 +158,10 @@ class StagedCandidate:
     def cursor_max(self) -> int | None:
         return self._staging.report(self._index).cursor_max
 
+    @property
+    def set_aside(self) -> int:
+        return self._staging.report(self._index).bad_rows
+
 
 def _collect(staged: DataFrame, tags: tuple[str, str], explain: Explain) -> Reports:
     """Tagged with the run, so that the next claim can interrupt what a dead client left at work, and with the pass."""

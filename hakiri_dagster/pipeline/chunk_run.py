@@ -153,6 +153,8 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
     """Copies the candidate where no reader sees it; keeps what could not be stored, whatever becomes of the rest."""
     started = time.monotonic()
     load = retried(way, lambda: way.destination.prepare(slice_.load, slice_.candidate), unless=slice_.reading_failed)
+    for note in load.notes:
+        way.observer.warned(way.table, note)
     try:
         quarantined = _set_aside(way, slice_)
     except BaseException:

@@ -28,6 +28,11 @@ class Blocks:
     def empty(self) -> bool:
         return self._first is None
 
+    @property
+    def set_aside(self) -> int:
+        """To be asked when all blocks were taken."""
+        return self._candidate.set_aside
+
     def all(self) -> Iterator[bytes]:
         """To be taken once."""
         return self._rest if self._first is None else chain([self._first], self._rest)

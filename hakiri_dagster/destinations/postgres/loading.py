@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -36,6 +36,10 @@ class OpenLoad:
     @property
     def rows(self) -> int:
         return self.staged.rows
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self.staged.notes
 
     def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
         try:

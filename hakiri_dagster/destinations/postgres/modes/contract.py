@@ -37,6 +37,11 @@ class Staged(Protocol):
         """How many the candidate held."""
         ...
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What somebody should hear of this load, though it goes on."""
+        return ()
+
     def expose(self) -> None:
         """Makes it visible, in the open transaction. The ledger's row is written; the commit follows at once."""
         ...
@@ -55,11 +60,17 @@ class InTransaction(Staged):
     """All that was done is in the open transaction."""
 
     row_count: int
+    told: tuple[str, ...] = ()
 
     @property
     @override
     def rows(self) -> int:
         return self.row_count
+
+    @property
+    @override
+    def notes(self) -> Sequence[str]:
+        return self.told
 
     @override
     def expose(self) -> None: ...

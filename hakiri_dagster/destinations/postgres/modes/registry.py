@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hakiri_dagster.destinations.postgres.modes.append import Append
 from hakiri_dagster.destinations.postgres.modes.blue_green import BlueGreen
 from hakiri_dagster.destinations.postgres.modes.contract import Mode
+from hakiri_dagster.destinations.postgres.modes.delete_missing import DeleteMissing
 from hakiri_dagster.destinations.postgres.modes.truncate import Truncate
 from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
 from hakiri_dagster.errors import NotYet
@@ -18,6 +19,7 @@ MODES: Mapping[LoadMode, Mode] = {
     "truncate": Truncate(),
     "upsert": Upsert(),
     "blue_green": BlueGreen(),
+    "delete_missing": DeleteMissing(),
 }
 
 

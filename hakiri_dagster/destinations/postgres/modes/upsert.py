@@ -21,7 +21,7 @@ from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, M
 from hakiri_dagster.manifest.tables import Table
 
 PROVENANCE = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
-_STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
+STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
 
 
 class Upsert(Mode):
@@ -34,7 +34,7 @@ class Upsert(Mode):
     ) -> Sequence[str]:
         key = self.key(table)
         if not key:
-            return ("mode upsert needs an upsert_key or a primary_key",)
+            return (f"mode {table.mode} needs an upsert_key or a primary_key",)
         present = {stored_name(column) for column in columns}
         missing = [column for column in key if column not in present]
         if missing:
@@ -65,7 +65,7 @@ class Upsert(Mode):
                 names(columns), relation(target.schema, target.name)
             )
         )
-        return work.blocks.copy_into(work.connection, _STAGED, columns, freeze=True)
+        return work.blocks.copy_into(work.connection, STAGED, columns, freeze=True)
 
     def _merge(self, work: Work) -> None:
         """A slice rarely holds a key twice, and sorting it costs as much as the merge: sort only if it must be."""
@@ -94,7 +94,7 @@ class Upsert(Mode):
         )
 
     def _all_rows(self, work: Work) -> sql.Composed:
-        return sql.SQL("SELECT {} FROM {}").format(names(work.load.columns), _STAGED)
+        return sql.SQL("SELECT {} FROM {}").format(names(work.load.columns), STAGED)
 
     def _latest_rows(self, work: Work, key: tuple[str, ...]) -> sql.Composed:
         """Of rows with one key and one cursor, the one that was read last."""
@@ -103,7 +103,7 @@ class Upsert(Mode):
         return sql.SQL("SELECT DISTINCT ON ({}) {} FROM {} ORDER BY {}").format(
             names(key),
             names(work.load.columns),
-            _STAGED,
+            STAGED,
             sql.SQL(", ").join([*order, *cursor, sql.SQL("ctid DESC")]),
         )
 

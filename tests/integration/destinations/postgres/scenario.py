@@ -61,7 +61,7 @@ def make_table(mode: LoadMode, **changes: Any) -> Table:
         target_name="orders",
         mode=mode,
         primary_key=(),
-        upsert_key=("id",) if mode == "upsert" else (),
+        upsert_key=("id",) if mode in ("upsert", "delete_missing") else (),
         cursor="updated_at",
         path=None,
         columns={},
@@ -85,6 +85,7 @@ class MemoryCandidate:
     encoded: Sequence[bytes]
     rows: int
     cursor_max: int | None = None
+    set_aside: int = 0
     before_block: Callable[[int], None] | None = None
 
     @property

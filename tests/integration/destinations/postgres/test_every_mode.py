@@ -167,7 +167,7 @@ def test_hostile_names_and_values_are_just_text(make_shop: MakeShop, mode: LoadM
         schema=SourceSchema(tuple(columns)),
         target_name=HOSTILE_NAME,
         target_schema='s"x',
-        upsert_key=("select",) if mode == "upsert" else (),
+        upsert_key=("select",) if mode in ("upsert", "delete_missing") else (),
         cursor="a.b c",
     )
     rows = [(index, value, index) for index, value in enumerate(HOSTILE_VALUES)]
