@@ -145,7 +145,7 @@ def test_loopback_needs_the_word_of_the_operator() -> None:
 
 
 def test_the_certificate_and_its_choice_go_by_the_name_not_by_the_address(authority: Authority) -> None:
-    tls, asked_for = authority.server("DNS:localhost"), []
+    tls, asked_for = authority.server("localhost"), []
     tls.sni_callback = lambda _socket, name, _context: asked_for.append(name)
     with receiving(OK, name="localhost", tls=tls) as receiver:
         assert deliver(receiver.url(), authorities=authority.certificate).status == 200
@@ -154,12 +154,12 @@ def test_the_certificate_and_its_choice_go_by_the_name_not_by_the_address(author
 
 
 @pytest.mark.parametrize(
-    ("names", "host"),
-    [("DNS:elsewhere.example", "localhost"), ("IP:127.0.0.1", "localhost"), ("DNS:localhost", "127.0.0.1")],
+    ("name", "host"),
+    [("elsewhere.example", "localhost"), ("127.0.0.1", "localhost"), ("localhost", "127.0.0.1")],
 )
-def test_a_certificate_for_another_name_is_refused(authority: Authority, names: str, host: str) -> None:
+def test_a_certificate_for_another_name_is_refused(authority: Authority, name: str, host: str) -> None:
     with (
-        receiving(OK, name=host, tls=authority.server(names)) as receiver,
+        receiving(OK, name=host, tls=authority.server(name)) as receiver,
         pytest.raises(WebhookRefused, match="mismatch") as refused,
     ):
         deliver(receiver.url("/sesame"), authorities=authority.certificate)
@@ -170,7 +170,7 @@ def test_a_certificate_for_another_name_is_refused(authority: Authority, names: 
 
 def test_an_expired_certificate_is_refused(authority: Authority) -> None:
     with (
-        receiving(OK, name="localhost", tls=authority.server("DNS:localhost", expired=True)) as receiver,
+        receiving(OK, name="localhost", tls=authority.server("localhost", expired=True)) as receiver,
         pytest.raises(WebhookRefused, match="expired"),
     ):
         deliver(receiver.url(), authorities=authority.certificate)
@@ -179,7 +179,7 @@ def test_an_expired_certificate_is_refused(authority: Authority) -> None:
 
 def test_a_certificate_of_an_authority_that_nobody_trusts_is_refused(authority: Authority) -> None:
     with (
-        receiving(OK, name="localhost", tls=authority.server("DNS:localhost")) as receiver,
+        receiving(OK, name="localhost", tls=authority.server("localhost")) as receiver,
         pytest.raises(WebhookRefused, match="issuer"),
     ):
         deliver(receiver.url())
@@ -259,7 +259,7 @@ def test_an_ipv6_address_is_connected_to_and_named_in_brackets() -> None:
 
 
 def test_a_certificate_may_name_an_ipv6_address(authority: Authority) -> None:
-    with receiving(OK, name="[::1]", address="::1", tls=authority.server("IP:::1")) as receiver:
+    with receiving(OK, name="[::1]", address="::1", tls=authority.server("::1")) as receiver:
         assert deliver(receiver.url(), authorities=authority.certificate).status == 200
 
 
@@ -395,7 +395,7 @@ def test_a_redirect_to_a_name_of_a_private_address_is_refused(names: Callable[..
 def test_a_receiver_on_the_internet_leads_to_no_loopback_even_where_that_is_allowed(
     authority: Authority, names: Callable[..., list[str]], a_public_address: str, target: str
 ) -> None:
-    tls = authority.server("DNS:hooks.example.com")
+    tls = authority.server("hooks.example.com")
     with receiving(OK) as inside:
         elsewhere = answer(307, f"Location: {target}:{inside.port}/")
         with receiving(elsewhere, name="hooks.example.com", tls=tls) as receiver:
@@ -410,7 +410,7 @@ def test_what_was_asked_for_by_https_is_not_sent_in_the_clear(authority: Authori
     with receiving(OK) as clear:
         elsewhere = answer(307, f"Location: {clear.url()}")
         with (
-            receiving(elsewhere, name="localhost", tls=authority.server("DNS:localhost")) as receiver,
+            receiving(elsewhere, name="localhost", tls=authority.server("localhost")) as receiver,
             pytest.raises(UnsafeUrl, match="is not https"),
         ):
             deliver(receiver.url(), authorities=authority.certificate)
@@ -419,7 +419,7 @@ def test_what_was_asked_for_by_https_is_not_sent_in_the_clear(authority: Authori
 
 def test_the_certificate_is_checked_after_a_redirect_too(authority: Authority) -> None:
     with (
-        receiving(OK, name="localhost", tls=authority.server("DNS:elsewhere.example")) as other,
+        receiving(OK, name="localhost", tls=authority.server("elsewhere.example")) as other,
         receiving(answer(307, f"Location: {other.url()}")) as receiver,
         pytest.raises(WebhookRefused, match="mismatch"),
     ):
@@ -521,7 +521,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
     ids=["silent", "drips its greeting", "drips a header", "drips headers", "says continue for ever"],
 )
 def test_nobody_stretches_the_time(authority: Authority, respond: Respond, by_tls: bool) -> None:
-    tls = authority.server("IP:127.0.0.1") if by_tls else None
+    tls = authority.server("127.0.0.1") if by_tls else None
     start = time.monotonic()
     with receiving(respond, tls=tls) as receiver, pytest.raises(WebhookUnavailable, match="in time"):
         deliver(receiver.url(), limits=SHORT, authorities=authority.certificate)
