@@ -55,7 +55,7 @@ _HEADINGS = {
 
 _INTRODUCTION = """# Manifest reference
 
-Generated from the models in `hakiri_dagster/manifest/spec.py` by `python -m hakiri_dagster.manifest.generate`.
+Generated from the models in `hakiri_dagster/manifest/` by `python -m hakiri_dagster.manifest.generate`.
 
 - Every key is written in snake_case, or in the same words in camelCase (`upsert_key`, `upsertKey`): not both at once.
 - `${NAME}` in `source.config`, in a destination's `config`, in `path` and in `[audit] url` is filled in from the

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.landing import Landings
+from hakiri_dagster.manifest.load_spec import LoadMode, LoadSpec
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.source_config import as_config
 from hakiri_dagster.manifest.spec import (
     FilesSource,
-    LoadMode,
-    LoadSpec,
     OtherSource,
     PipelineSpec,
     PostgresSource,

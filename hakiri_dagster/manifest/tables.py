@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hakiri_dagster.manifest.field_types import MAX_IDENTIFIER_BYTES
-from hakiri_dagster.manifest.spec import BackfillSpec, LoadMode, LoadSpec, ValidateSpec
+from hakiri_dagster.manifest.load_spec import LoadMode, LoadSpec
+from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from hakiri_dagster.connectors.contract import Discovery, Known, Reading, Source
 from hakiri_dagster.destinations.contract import Destination, LedgerEntry, SchemaChange, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, PlanError, SourceError
-from hakiri_dagster.manifest.spec import WHOLE_TABLE_MODES
+from hakiri_dagster.manifest.load_spec import WHOLE_TABLE_MODES
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.planning.again import loaded_again

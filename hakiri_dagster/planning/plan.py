@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hakiri_dagster.manifest.spec import LoadMode
+from hakiri_dagster.manifest.load_spec import LoadMode
 
 
 @dataclass(frozen=True, slots=True)

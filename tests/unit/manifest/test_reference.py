@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 
 from hakiri_dagster.manifest.flat_keys import LOAD_KEYS
+from hakiri_dagster.manifest.load_spec import LoadSpec
 from hakiri_dagster.manifest.reference import manifest_reference
-from hakiri_dagster.manifest.spec import BackfillSpec, LoadSpec, TableSpec
+from hakiri_dagster.manifest.spec import BackfillSpec, TableSpec
 
 
 def test_every_key_of_a_section_is_in_the_reference() -> None:

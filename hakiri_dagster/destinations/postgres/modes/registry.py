@@ -11,7 +11,7 @@ from hakiri_dagster.destinations.postgres.modes.delete_missing import DeleteMiss
 from hakiri_dagster.destinations.postgres.modes.truncate import Truncate
 from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
 from hakiri_dagster.errors import NotYet
-from hakiri_dagster.manifest.spec import LoadMode
+from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.manifest.tables import Table
 
 MODES: Mapping[LoadMode, Mode] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hakiri_dagster.manifest.spec import LoadMode
+from hakiri_dagster.manifest.load_spec import LoadMode
 from tests.integration.destinations.postgres.scenario import Shop, make_table
 
 MakeShop = Callable[..., Shop]

@@ -13,7 +13,7 @@ import pytest
 
 from hakiri_dagster.destinations.postgres.modes.registry import MODES
 from hakiri_dagster.errors import DestinationUnavailable, LeaseLost, NotYet, RowCountMismatch
-from hakiri_dagster.manifest.spec import LoadMode
+from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, order

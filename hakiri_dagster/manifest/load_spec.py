@@ -1,0 +1,99 @@
+"""`load`: how rows are published, and the hooks around that."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, Text, Whole
+
+LoadMode = Literal[
+    "append", "truncate", "upsert", "blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"
+]
+WHOLE_TABLE_MODES: frozenset[LoadMode] = frozenset({"truncate", "blue_green", "delete_missing", "scd2"})
+
+
+class SqlHook(Model):
+    """One maintenance statement; data-modifying ones are refused."""
+
+    type: Literal["sql"] = Field(description="A maintenance statement like ANALYZE or VACUUM.")
+    statement: Text = Field(description="`{table}` is the relation that is being loaded.")
+
+
+class RefreshMatViewHook(Model):
+    """REFRESH MATERIALIZED VIEW."""
+
+    type: Literal["refresh_mat_view"] = Field(description="Refreshes a materialized view.")
+    view: Text = Field(description="`schema.view`")
+
+
+class WebhookHook(Model):
+    """An https POST."""
+
+    type: Literal["webhook"] = Field(description="Sends a POST.")
+    url: Text = Field(description="https only; no private addresses.")
+
+
+class CustomFunctionHook(Model):
+    """A function of one's own."""
+
+    type: Literal["custom_function"] = Field(description="Calls a registered function.")
+    function: Text = Field(description="The function's name.")
+
+
+Hook = Annotated[SqlHook | RefreshMatViewHook | WebhookHook | CustomFunctionHook, Field(discriminator="type")]
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+Hooks = Annotated[tuple[Hook, ...], BeforeValidator(_listed, json_schema_input_type=Hook | tuple[Hook, ...])]
+
+
+class RowCountDeltaSpec(Model):
+    """The band around the running mean of earlier loads outside of which a warning is raised."""
+
+    window_runs: Whole = Field(default=7, ge=1, description="How many earlier loads make the mean.")
+    min_ratio: Number = Field(default=0.5, ge=0, description="Fewer rows than this share of the mean warn.")
+    max_ratio: Number = Field(default=2.0, gt=0, description="More rows than this share of the mean warn.")
+
+
+class LoadSpec(Model):
+    """How rows are published."""
+
+    mode: LoadMode | None = Field(
+        default=None, description="Default: `upsert` if the table has a primary key, else `append`."
+    )
+    upsert_key: ColumnNames | None = Field(
+        default=None,
+        description="`upsert`, `delete_missing`: the columns that tell rows apart. Default: the primary key.",
+    )
+    watermark_column: Text | None = Field(
+        default=None, description="`incremental_watermark`: the column whose highest value is the mark."
+    )
+    cdc_source: Text | None = Field(default=None, description="`cdc_mirror`: the stream of changes.")
+    fail_on_empty_source: Flag = Field(
+        default=True, description="Modes that replace or delete all rows refuse to do so for an empty source."
+    )
+    on_miss_action: Literal["alert", "ignore"] | None = Field(
+        default=None, description="What an empty source does besides: `alert` records an alert."
+    )
+    empty_as_null: Flag | None = Field(
+        default=None,
+        description="Empty strings become NULL. Default: true for text formats, false for typed sources.",
+    )
+    bad_rows: Literal["quarantine", "abort"] = Field(
+        default="quarantine",
+        description="A line that cannot be parsed, or a row that cannot be stored, is set aside or stops the run.",
+    )
+    provenance: Literal["standard", "full"] = Field(
+        default="standard", description="`full` adds `_hakiri_ingested_at` and `_hakiri_row_hash`."
+    )
+    expected_row_count_delta: RowCountDeltaSpec | None = Field(
+        default=None, description="Warns of a load far larger or smaller than the ones before it."
+    )
+    backup_before_load: Flag = Field(default=False, description="Keeps a copy of the target before it is replaced.")
+    pre_hook: Hooks | None = Field(default=None, description="One hook, or a list: before the load.")
+    post_hook: Hooks | None = Field(default=None, description="One hook, or a list: after the load, if it succeeded.")
