@@ -124,8 +124,9 @@ def _make(work: Work) -> int:
     with work.connections.transaction(load.table.label) as connection:
         fence.name_attempt(connection, load)
         fence.check_fence(connection, load, lock=True)
+        names_in_full(connection)
         leftovers.sweep(connection, load.table)
-        new = sibling.make(connection, work.found.oid, load.target.schema, load.target.name)
+        new = sibling.make(connection, work.found.oid, load.target.schema, load.target.name, _prefix(work))
         leftovers.note_siblings(connection, load.table, [new], load.fence.load_id)
     return new
 
@@ -133,7 +134,7 @@ def _make(work: Work) -> int:
 def _complete(work: Work, new: int) -> tuple[sibling.Pair, ...]:
     """What depends on others comes first."""
     load, old = work.load, work.found.oid
-    prefix = f"hakiri_{load.fence.load_id}_"
+    prefix = _prefix(work)
     with work.connections.transaction(load.table.label) as connection:
         fence.name_attempt(connection, load)
         names_in_full(connection)
@@ -148,6 +149,11 @@ def _complete(work: Work, new: int) -> tuple[sibling.Pair, ...]:
         for pair in pairs:
             sibling.run(connection, f"ANALYZE {sibling.place_of(connection, pair.new)[1]}")
     return pairs
+
+
+def _prefix(work: Work) -> str:
+    """Of provisional names."""
+    return f"hakiri_{work.load.fence.load_id}_"
 
 
 def _refuse_orphans(connection: Connection, work: Work, new: int) -> None:

@@ -5,12 +5,13 @@ Names that PostgreSQL keeps once a schema, of indexes and sequences, are provisi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, LiteralString
+from typing import Any, Literal, LiteralString
 
 from psycopg import sql
 
+from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.swap.portrait import about
 from hakiri_dagster.errors import DestinationError
@@ -42,7 +43,12 @@ SELECT i.indexrelid::bigint, quote_ident(c.relname), quote_literal(coalesce(s.sp
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
 LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u', 'x')
 LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace
-WHERE i.indrelid = {oid} AND i.indisvalid ORDER BY i.indisprimary DESC, c.relname
+WHERE i.indrelid = {oid} AND i.indisvalid AND {which} ORDER BY i.indisprimary DESC, c.relname
+"""
+
+# All rows have one load id now, so a summary of it tells nothing apart; `load_id_index` sums up when there are more.
+_LOAD_ID_INDEX: LiteralString = """
+(m.amname = 'brin' AND i.indnatts = 1 AND pg_get_indexdef(i.indexrelid, 1, false) = {load_id})
 """
 
 _STATISTICS: LiteralString = """
@@ -107,8 +113,8 @@ def sibling_name(name: str) -> str:
     return name.encode()[: _NAME_BYTES - len(_SUFFIX)].decode(errors="ignore") + _SUFFIX
 
 
-def make(connection: Connection, oid: int, schema: str, name: str) -> int:
-    """Empty and without indexes, ready for rows. Answers its identity."""
+def make(connection: Connection, oid: int, schema: str, name: str, prefix: str) -> int:
+    """Empty and ready for rows: without indexes, but for the one that need not read them. Answers its identity."""
     made_with = storage_of(connection, oid)
     new = relation(schema, sibling_name(name))
     connection.execute(
@@ -125,6 +131,7 @@ def make(connection: Connection, oid: int, schema: str, name: str) -> int:
     connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(new, sql.SQL(made_with.owner)))
     sibling = oid_of(connection, new.as_string(connection))
     _correct(connection, oid, sibling)
+    _make_indexes(connection, oid, sibling, prefix, of_load_ids=True)
     return sibling
 
 
@@ -164,8 +171,9 @@ def _correct(connection: Connection, old: int, new: int) -> None:
 def complete(connection: Connection, old: int, new: int, prefix: str) -> tuple[Rename, ...]:
     """Builds what the rows need to be in for: indexes, keys, statistics. Answers what is to be renamed after the
     exchange."""
+    _make_indexes(connection, old, new, prefix, of_load_ids=False)
     renames = (
-        *_indexes(connection, old, new, prefix),
+        *_index_names(connection, old, new, prefix),
         *_statistics(connection, old, new, prefix),
         *_identities(connection, old, new),
     )
@@ -173,14 +181,24 @@ def complete(connection: Connection, old: int, new: int, prefix: str) -> tuple[R
     return renames
 
 
-def _indexes(connection: Connection, old: int, new: int, prefix: str) -> Iterator[Rename]:
+def _make_indexes(connection: Connection, old: int, new: int, prefix: str, *, of_load_ids: bool) -> None:
     schema, place = place_of(connection, new)
-    for oid, name, tablespace, *definition in connection.execute(about(_INDEXES, old)).fetchall():
-        provisional = f"{prefix}{oid}"
+    which = sql.SQL(_LOAD_ID_INDEX if of_load_ids else "NOT " + _LOAD_ID_INDEX)
+    for oid, _, tablespace, *definition in _indexes(connection, old, which):
         run(connection, f"SET LOCAL default_tablespace = {tablespace}")
-        for statement in _index_statements(schema, place, provisional, *definition):
+        for statement in _index_statements(schema, place, f"{prefix}{oid}", *definition):
             run(connection, statement)
-        yield Rename("INDEX", schema, provisional, name)
+
+
+def _index_names(connection: Connection, old: int, new: int, prefix: str) -> Iterator[Rename]:
+    schema, _ = place_of(connection, new)
+    for oid, name, *_definition in _indexes(connection, old, sql.SQL("true")):
+        yield Rename("INDEX", schema, f"{prefix}{oid}", name)
+
+
+def _indexes(connection: Connection, oid: int, which: sql.SQL) -> Sequence[tuple[Any, ...]]:
+    condition = which.format(load_id=sql.Literal(LOAD_ID_COLUMN))
+    return connection.execute(sql.SQL(_INDEXES).format(oid=sql.Literal(oid), which=condition)).fetchall()
 
 
 def _index_statements(

@@ -194,3 +194,12 @@ def test_a_name_that_is_as_long_as_can_be_is_cut_for_the_new_table(make_shop: Ma
     shop.publish([order(1)])
     shop.publish([order(2)])
     assert shop.query(f'SELECT id FROM raw."{"ö" * 31}x"') == [(2,)]
+
+
+def test_a_schema_of_the_search_path_is_as_good_as_any(make_shop: MakeShop) -> None:
+    shop = make_shop("blue_green", primary_key=("id",), target_schema="public")
+    shop.publish([order(1)])
+    indexes = shop.query("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'orders' ORDER BY 1")
+    shop.publish([order(2), order(3)])
+    assert shop.query("SELECT id FROM public.orders ORDER BY id") == [(2,), (3,)]
+    assert shop.query("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'orders' ORDER BY 1") == indexes

@@ -43,7 +43,7 @@ def exchanged(connection: Connection) -> None:
     old = sibling.oid_of(connection, 'shop."Or ders"')
     with connection.transaction():
         names_in_full(connection)
-        new = sibling.make(connection, old, "shop", "Or ders")
+        new = sibling.make(connection, old, "shop", "Or ders", "hakiri_7_")
     connection.execute(ROWS.format(suffix="_new", first=100, last=150).encode())
     with connection.transaction():
         names_in_full(connection)
