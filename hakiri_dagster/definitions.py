@@ -18,7 +18,7 @@ from hakiri_dagster.orchestration.names import source_key
 from hakiri_dagster.orchestration.partitions import partitions_of
 from hakiri_dagster.orchestration.resources import project_resource, spark_resource
 from hakiri_dagster.orchestration.schedules import pipeline_schedule
-from hakiri_dagster.orchestration.sensors import discovery_sensor, killed_runs
+from hakiri_dagster.orchestration.sensors import alerts, discovery_sensor, killed_runs
 from hakiri_dagster.pipeline.runtime import stored_plans
 from hakiri_dagster.settings import Settings
 
@@ -35,7 +35,7 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
         ],
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],
         schedules=[pipeline_schedule(pipeline, partitions) for pipeline in project.pipelines if pipeline.schedule],
-        sensors=[killed_runs, *(discovery_sensor(pipeline, partitions) for pipeline in project.pipelines)],
+        sensors=[killed_runs, alerts, *(discovery_sensor(pipeline, partitions) for pipeline in project.pipelines)],
         resources={
             "project": project_resource(project.root),
             "spark": spark_resource(project.root, settings),

@@ -90,8 +90,16 @@ class SourceUnavailable(SourceError):
     kind = "transient"
 
 
+class NothingThere(SourceError):
+    """No file is where the source's rows should be."""
+
+
 class DestinationError(HakiriError):
     """The destination refused the load."""
+
+
+class EmptySource(DestinationError):
+    """A source without a row would have emptied the target, so nothing was changed."""
 
 
 class DestinationUnavailable(DestinationError):

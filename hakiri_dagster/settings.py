@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hakiri_dagster.errors import UsageError
+from hakiri_dagster.security.secrets import register
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,16 @@ class Settings:
     lease_ttl_seconds: int = 600
     retries: int = 3
     retry_base_seconds: float = 1.0
+    alert_webhook_url: str | None = field(default=None, repr=False)
+    alert_webhook_secret: str | None = field(default=None, repr=False)
+    webhooks_to_loopback: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
         env = os.environ if env is None else env
+        webhook = env.get("HAKIRI_ALERT_WEBHOOK_URL") or None
+        secret = env.get("HAKIRI_ALERT_WEBHOOK_SECRET") or None
+        register(value for value in (webhook, secret) if value)  # the path of such a URL often is a password
         return cls(
             spark=env.get("HAKIRI_SPARK") or "local[*]",
             spark_conf=_pairs(env.get("HAKIRI_SPARK_CONF", "")),
@@ -35,6 +42,9 @@ class Settings:
             lease_ttl_seconds=_whole(env, "HAKIRI_LEASE_TTL", 600, least=1),
             retries=_whole(env, "HAKIRI_RETRIES", 3, least=0),
             retry_base_seconds=_seconds(env, "HAKIRI_RETRY_BASE", 1.0),
+            alert_webhook_url=webhook,
+            alert_webhook_secret=secret,
+            webhooks_to_loopback=_flag(env, "HAKIRI_WEBHOOKS_TO_LOOPBACK"),
         )
 
 
@@ -54,6 +64,13 @@ def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
     if not 0 <= seconds < float("inf"):
         raise UsageError(f"{name} is {text!r}", hint=f"a number of seconds, such as {default:g}")
     return seconds
+
+
+def _flag(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name) or "false"
+    if text not in ("true", "false"):
+        raise UsageError(f"{name} is {text!r}", hint="true or false")
+    return text == "true"
 
 
 def _pairs(text: str) -> dict[str, str]:

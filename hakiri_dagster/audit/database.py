@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from hakiri_dagster.audit.alerts import AlertReader, AlertStore
 from hakiri_dagster.audit.chunks import ChunkReader, ChunkStore
 from hakiri_dagster.audit.cursors import CursorReader, CursorStore
 from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sqlite_transactions
@@ -27,6 +28,7 @@ class AuditView:
         self.runs: RunReader = RunReader(transactions)
         self.files: FileReader = FileReader(transactions)
         self.tables: TableReader = TableReader(transactions)
+        self.alerts: AlertReader = AlertReader(transactions)
         self.status = StatusReader(transactions)
 
     def __enter__(self) -> Self:
@@ -47,6 +49,7 @@ class AuditDb(AuditView):
     runs: RunStore
     files: FileStore
     tables: TableStore
+    alerts: AlertStore
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions)
@@ -55,6 +58,7 @@ class AuditDb(AuditView):
         self.runs = RunStore(transactions)
         self.files = FileStore(transactions)
         self.tables = TableStore(transactions)
+        self.alerts = AlertStore(transactions)
 
 
 def open_audit(url: str | None, state_dir: Path) -> AuditDb:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, insert, inspect, select, text, update
 from sqlalchemy.schema import CreateSchema
 
 from hakiri_dagster.audit.engine import Transactions
-from hakiri_dagster.audit.schema import AUDIT_VERSION, METADATA, PIPELINE_RUN, POSTGRES_SCHEMA
+from hakiri_dagster.audit.schema import ALERT, AUDIT_VERSION, METADATA, PIPELINE_RUN, POSTGRES_SCHEMA
 from hakiri_dagster.errors import AuditTooNew
 
 Step = Callable[[Connection], None]
@@ -30,11 +30,16 @@ def _second(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE {place} ADD COLUMN holder_node TEXT"))
 
 
+def _third(connection: Connection) -> None:
+    """Alerts."""
+    ALERT.create(connection, checkfirst=True)
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
 
-STEPS: Final[tuple[Step, ...]] = (_first, _second)
+STEPS: Final[tuple[Step, ...]] = (_first, _second, _third)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 

@@ -50,6 +50,16 @@ class RunReader:
         query = query.order_by(_C.started_at.desc()).limit(limit)
         return self._transactions.read(lambda c: tuple(RunRecord(*row) for row in c.execute(query)))
 
+    def row_counts(self, pipeline_id: str, table: str, last: int) -> tuple[int, ...]:
+        """Of the newest runs that ended well and loaded something, the newest first."""
+        query = (
+            select(_C.row_count)
+            .where(_C.pipeline_id == pipeline_id, _C.table_name == table, _C.status == "success", _C.row_count > 0)
+            .order_by(_C.started_at.desc())
+            .limit(last)
+        )
+        return self._transactions.read(lambda c: tuple(c.execute(query).scalars()))
+
 
 class RunStore(RunReader):
     def start(

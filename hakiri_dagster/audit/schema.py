@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    null,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -147,4 +148,34 @@ TABLE_STATE: Final = Table(
     Column("start", Text),
     Column("planned_at", UtcTime, nullable=False),
     PrimaryKeyConstraint("pipeline_id", "table_name"),
+)
+
+# One open row a condition: `acknowledged_at` closes it, and the next time begins a row of its own. `passed_on_at` is
+# NULL while somebody still has to be told; `tries` is how often that was tried.
+ALERT: Final = Table(
+    "alert",
+    METADATA,
+    Column("alert_id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("details_json", Text, nullable=False),
+    Column("run_id", Text),
+    Column("raised_at", UtcTime, nullable=False),
+    Column("last_seen", UtcTime, nullable=False),
+    Column("times", Integer, nullable=False),
+    Column("acknowledged_at", UtcTime),
+    Column("passed_on_at", UtcTime),
+    Column("tries", Integer, nullable=False),
+)
+OPEN_ALERT: Final = ALERT.c.acknowledged_at.is_(null())
+Index(
+    "alert_open",
+    *(ALERT.c[name] for name in ("pipeline_id", "table_name", "kind", "subject")),
+    unique=True,
+    sqlite_where=OPEN_ALERT,
+    postgresql_where=OPEN_ALERT,
 )

@@ -64,10 +64,20 @@ def work_through(
         elif not planned.of(table).refusals:
             remember_source(runtime.audit, survey)
     due = [(t, survey) for t, survey in planned.surveys if planned.of(t).loads and not planned.of(t).refusals]
+    _tell_of_misses(runtime, planned)
     if due:
         with opened_applier() as applier, progress_bars(due, tally):
             _each(due, lambda t, s: _timed(tally, t, partial(applier.load_due, t, s)), parallelism)
     return planned
+
+
+def _tell_of_misses(runtime: Runtime, planned: Planned) -> None:
+    """Of tables that no run is started for."""
+    for table, error in planned.failures:
+        runtime.tell_of_a_miss(table, error)
+    for table, survey in planned.surveys:
+        if not planned.of(table).loads:
+            runtime.tell_of_a_miss(table, survey)
 
 
 def _note_plan(plan: TablePlan, counts: TableTally) -> None:
@@ -116,6 +126,8 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
         for missing in tables:
             if planned.of(missing).error:
                 tally.of(missing).error = planned.of(missing).error
+        for failed, error in planned.failures:
+            runtime.tell_of_a_miss(failed, error)
         if wanted:
             _again(runtime, wanted, tally)
     return tell(tally, [pipeline], as_json)

@@ -114,6 +114,21 @@ def status(
 
 
 @app.command()
+def alerts(
+    pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None,
+    acknowledge: Annotated[
+        list[int] | None, typer.Option("--acknowledge", "--ack", metavar="N", help="Close an alert; may be repeated.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Acknowledged ones as well.")] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Tell what somebody should look at: the open alerts, the newest first."""
+    from hakiri_dagster.cli.alerts_command import alerts as run
+
+    _exit(run(_project, pipeline_id, as_json=as_json, acknowledged_too=everything, acknowledge=acknowledge or []))
+
+
+@app.command()
 def serve(
     port: Annotated[int, typer.Option(help="The UI's port.")] = 3000,
 ) -> NoReturn:

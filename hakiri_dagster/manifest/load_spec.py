@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, Text, Whole
+from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, Text, Whole, wrong
 
 LoadMode = Literal[
     "append", "truncate", "upsert", "blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"
@@ -55,9 +55,18 @@ Hooks = Annotated[tuple[Hook, ...], BeforeValidator(_listed, json_schema_input_t
 class RowCountDeltaSpec(Model):
     """The band around the running mean of earlier loads outside of which a warning is raised."""
 
-    window_runs: Whole = Field(default=7, ge=1, description="How many earlier loads make the mean.")
+    window_runs: Whole = Field(default=7, ge=3, description="How many earlier runs make the mean; three at least.")
     min_ratio: Number = Field(default=0.5, ge=0, description="Fewer rows than this share of the mean warn.")
     max_ratio: Number = Field(default=2.0, gt=0, description="More rows than this share of the mean warn.")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> RowCountDeltaSpec:
+        if self.min_ratio > self.max_ratio:
+            raise wrong(
+                f"min_ratio is {self.min_ratio:g} and max_ratio {self.max_ratio:g}, so every load would be outside",
+                "min_ratio must not be greater than max_ratio",
+            )
+        return self
 
 
 class LoadSpec(Model):
@@ -78,7 +87,7 @@ class LoadSpec(Model):
         default=True, description="Modes that replace or delete all rows refuse to do so for an empty source."
     )
     on_miss_action: Literal["alert", "ignore"] | None = Field(
-        default=None, description="What an empty source does besides: `alert` records an alert."
+        default=None, description="What a source that comes up empty does: `alert` raises an alert. Default: `ignore`."
     )
     empty_as_null: Flag | None = Field(
         default=None,
@@ -92,7 +101,7 @@ class LoadSpec(Model):
         default="standard", description="`full` adds `_hakiri_ingested_at` and `_hakiri_row_hash`."
     )
     expected_row_count_delta: RowCountDeltaSpec | None = Field(
-        default=None, description="Warns of a load far larger or smaller than the ones before it."
+        default=None, description="Raises an alert for a run that loads far more or fewer rows than the ones before it."
     )
     backup_before_load: Flag = Field(default=False, description="Keeps a copy of the target before it is replaced.")
     pre_hook: Hooks | None = Field(default=None, description="One hook, or a list: before the load.")

@@ -8,10 +8,11 @@ from typing import assert_never
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.checks import check_specs, evaluations
-from hakiri_dagster.orchestration.events import Metadata, definition_metadata, published_metadata
+from hakiri_dagster.orchestration.events import Metadata, alert_metadata, definition_metadata, published_metadata
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.names import (
     ALONG_TAG,
@@ -23,6 +24,7 @@ from hakiri_dagster.orchestration.names import (
 )
 from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.orchestration.resources import OpenProject
+from hakiri_dagster.pipeline.alerts import RaisedAlert
 from hakiri_dagster.pipeline.chunk_run import FailedChunk, PreparedChunk, SkippedChunk, Step, run_chunks
 from hakiri_dagster.pipeline.wanted import Wanted
 
@@ -123,6 +125,8 @@ class _RunEvents:
                     self._skipped(step)
                 case FailedChunk():
                     self._note_failure(step)
+                case RaisedAlert():
+                    self._observe(step.alert)
                 case _:
                     assert_never(step)
 
@@ -166,6 +170,15 @@ class _RunEvents:
         self._context.log.info(f"chunk {step.key} of {self._table.label}: {step.reason}")
         if step.published and step.key in self._partitions:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
+
+    def _observe(self, alert: Alert) -> None:
+        """Beside the table's other events, where whoever looks at the asset sees it."""
+        self._context.log.warning(f"{self._table.label}: {alert.message}")
+        self._context.log_event(
+            dg.AssetObservation(
+                asset_key=asset_key(self._table), description=alert.message, metadata=alert_metadata(alert)
+            )
+        )
 
     def _materialized(self, partition: str, metadata: Metadata) -> None:
         self._context.log_event(

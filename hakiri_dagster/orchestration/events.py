@@ -7,9 +7,11 @@ from pathlib import Path
 
 import dagster as dg
 
+from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.destinations.contract import LedgerEntry, Target
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.chunk_run import PreparedChunk
+from hakiri_dagster.security.secrets import redact_within
 
 Metadata = Mapping[str, dg.MetadataValue]
 
@@ -26,6 +28,15 @@ def published_metadata(chunk: PreparedChunk, entry: LedgerEntry) -> Metadata:
         "load_id": dg.MetadataValue.int(entry.load_id),
         "attempt": dg.MetadataValue.int(entry.attempt),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
+    }
+
+
+def alert_metadata(alert: Alert) -> Metadata:
+    return {
+        "alert": dg.MetadataValue.text(alert.message),
+        "kind": dg.MetadataValue.text(alert.kind),
+        "severity": dg.MetadataValue.text(alert.severity),
+        "details": dg.MetadataValue.json(redact_within(dict(alert.details))),
     }
 
 

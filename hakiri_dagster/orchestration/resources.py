@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,9 +11,11 @@ from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.connectors.contract import SparkProvider
 from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_process, spark_config
+from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.killed_runs import signature
+from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.pipeline.way import Way
@@ -34,6 +36,13 @@ class OpenProject:
         survey = self._runtime.survey(table)
         remember(self._runtime.audit, survey, survey.due)
         return survey
+
+    def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
+        """Of a tick that starts no run, because the source holds nothing."""
+        self._runtime.tell_of_a_miss(table, found)
+
+    def pass_alerts_on(self, log: Callable[[str], None]) -> PassedOn:
+        return pass_on(self._runtime.audit.alerts, self._runtime.project.name, self._runtime.settings, log)
 
     def _provider(self, spark: LazyPySparkResource) -> SparkProvider:
         def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer

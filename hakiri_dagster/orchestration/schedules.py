@@ -38,8 +38,11 @@ def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.Partitions
             except HakiriError as error:  # the other tables need not wait for it
                 context.log.error(str(error))
                 failures.append(error)
+                project.tell_of_a_miss(table, error)
                 continue
             reconcile(context.instance, table, partitions[table.label], survey)
+            if not survey.due_keys:
+                project.tell_of_a_miss(table, survey)
             for chunks in tick_ranges(table, partitions[table.label], survey, context.instance):
                 nothing_due = False
                 yield chunks.run_request()

@@ -14,7 +14,9 @@ from hakiri_dagster.orchestration.resources import OpenProject
 
 SECONDS_BETWEEN_LOOKS = 60
 SECONDS_BETWEEN_LOOKS_AT_RUNS = 30
+SECONDS_BETWEEN_LOOKS_AT_ALERTS = 30
 KILLED_RUNS = "_killed_runs"
+ALERTS = "_alerts"
 """No pipeline's id begins like this, so none of its names can be the same."""
 
 
@@ -51,3 +53,14 @@ def discovery_sensor(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsD
 def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     ended = end_killed_runs(context.instance)
     return dg.SkipReason(f"ended {', '.join(ended)}" if ended else "no run of a killed process")
+
+
+@dg.sensor(
+    name=ALERTS,
+    minimum_interval_seconds=SECONDS_BETWEEN_LOOKS_AT_ALERTS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Passes alerts on: to this sensor's log, and to HAKIRI_ALERT_WEBHOOK_URL if that is set.",
+)
+def alerts(context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]) -> dg.SkipReason:
+    told = project.pass_alerts_on(context.log.warning)
+    return dg.SkipReason(told.summary)

@@ -9,18 +9,21 @@ Each step lives in one module behind this file. Nothing here knows Dagster, a dr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
-from hakiri_dagster.errors import ErrorKind, HakiriError, RowsRefused
+from hakiri_dagster.errors import EmptySource, ErrorKind, HakiriError, RowsRefused
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.ahead import in_order
+from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
 from hakiri_dagster.pipeline.cursor_note import note_cursor
+from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.retries import Retries, retried
+from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.wanted import Wanted
@@ -60,20 +63,28 @@ class FailedChunk:
         return self.error.kind
 
 
-Step = PreparedChunk | SkippedChunk | FailedChunk
+ChunkStep = PreparedChunk | SkippedChunk | FailedChunk
+Step = ChunkStep | RaisedAlert
 
 
 def run_chunks(way: Way, wanted: Wanted) -> Iterator[Step]:
     """Yields each chunk as it gets ready. Whoever takes a PreparedChunk publishes it before asking for the next, which
     does not depend on what became of it."""
     with recorded(way):
+        yield from with_alerts(way, _chunks(way, wanted))
+
+
+def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
+    with misses_told(way):
         survey = retried(way, lambda: look(way.table, way.source, way.destination, way.audit, way.spark))
-        refuse_what_cannot_load(survey)
-        with claimed(way, survey, wanted) as claims:
-            yield from _not_loaded(way, wanted, claims)
-            if claims.slices:
-                yield from _load(way, survey, claims.slices)
-                note_cursor(way, survey)
+    refuse_what_cannot_load(survey)
+    with claimed(way, survey, wanted) as claims:
+        yield from _not_loaded(way, wanted, claims)
+        if claims.slices:
+            yield from _load(way, survey, claims.slices)
+            note_cursor(way, survey)
+    tell_of_a_miss(way, survey)
+    tell_of_an_unusual_row_count(way, survey)
 
 
 def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
@@ -88,7 +99,7 @@ def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedCh
             yield SkippedChunk(key, "nothing is new: its rows are published, or the source has none", published=True)
 
 
-def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[Step]:
+def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[ChunkStep]:
     broken = [(claim, error) for claim in slices if (error := survey.broken(claim.slice)) is not None]
     yield from (_failed(way, claim, error) for claim, error in broken)
     readable = [claim for claim in slices if not claim.settled]
@@ -101,7 +112,7 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
         yield from _load_pass(way, survey, target, group)
 
 
-def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[Step]:
+def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[ChunkStep]:
     """One pass over the source, committed chunk by chunk. A lost engine costs what is not prepared yet."""
     left = list(group)
     retries = Retries(way)
@@ -123,7 +134,7 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
 
 def _steps(
     way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]
-) -> Iterator[tuple[ClaimedSlice, Step]]:
+) -> Iterator[tuple[ClaimedSlice, ChunkStep]]:
     ahead = way.table.backfill.parallelism if way.destination.parallel_prepare(way.table, target) else 1
     with staged(way, survey, target, group) as stage:
         prepared = in_order(
@@ -134,6 +145,8 @@ def _steps(
             hurry=stage.stop_reading,
         )
         for slice_, outcome in prepared:
+            if isinstance(outcome, _Prepared | EmptySource):
+                way.totals.rows_read.append(slice_.report.rows + slice_.report.bad_rows)
             if isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()
                 yield slice_.claimed, _failed(way, slice_.claimed, outcome)
@@ -175,7 +188,7 @@ def _set_aside(way: Way, slice_: StagedSlice) -> int:
     return report.bad_rows
 
 
-def _ready(way: Way, target: Target, prepared: _Prepared) -> Step:
+def _ready(way: Way, target: Target, prepared: _Prepared) -> ChunkStep:
     table, report = way.table, prepared.slice.report
     if report.bad_rows and table.load.bad_rows == "abort":
         prepared.load.undo()

@@ -25,6 +25,7 @@ from hakiri_dagster.planning.plan import (
 class Planned:
     plan: ProjectPlan
     surveys: tuple[tuple[Table, Survey], ...]
+    failures: tuple[tuple[Table, HakiriError], ...] = ()
 
     def of(self, table: Table) -> TablePlan:
         return next(

@@ -21,7 +21,9 @@ from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.engine.spark import open_session
 from hakiri_dagster.errors import EngineLost, HakiriError
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
+from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
+from hakiri_dagster.pipeline.misses import miss_found
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, table_plan
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
@@ -98,15 +100,23 @@ class Runtime:
         """Asks every table's source and destination; what cannot be asked is told in the plan."""
         entries: list[TablePlan] = []
         surveys: list[tuple[Table, Survey]] = []
+        failures: list[tuple[Table, HakiriError]] = []
         for table in tables:
             try:
                 survey = self.survey(table)
             except HakiriError as error:
                 entries.append(failed_plan(table, error))
+                failures.append((table, error))
                 continue
             entries.append(table_plan(survey))
             surveys.append((table, survey))
-        return Planned(ProjectPlan(tuple(entries)), tuple(surveys))
+        return Planned(ProjectPlan(tuple(entries)), tuple(surveys), tuple(failures))
+
+    def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
+        """A run tells by itself; this is for a source that gives no reason to start one."""
+        alert = miss_found(table, found)
+        if alert is not None:
+            raise_alert_without_run(self.audit, self.observer, table, alert)
 
     def sweep(self) -> None:
         """Candidates of dead attempts take disk for nothing."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
 from hakiri_dagster.destinations.contract import Destination
@@ -51,6 +53,8 @@ class Totals:
     rows: int = 0
     bytes: int = 0
     errors: list[HakiriError] = field(default_factory=list)
+    rows_read: list[int] = field(default_factory=list)
+    """Slice by slice: rows that were set aside count as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +74,5 @@ class Way:
     """Called after a lost connection, before the next try."""
 
     totals: Totals = field(default_factory=Totals)
+    raised: deque[Alert] = field(default_factory=deque)
+    """Alerts that the run's steps have not told yet."""

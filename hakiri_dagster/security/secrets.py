@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 MASK = "***"
@@ -43,6 +44,19 @@ def redact(text: str) -> str:
     masked = pattern.sub(MASK, text) if pattern is not None else text
     masked = _URL_PASSWORD.sub(rf"\g<before>{MASK}", masked)
     return _NAMED_PASSWORD.sub(rf"\g<before>{MASK}", masked)
+
+
+def redact_within(value: Any) -> Any:
+    """A document, text by text: masking it when it is written out could cut through its quotes."""
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {key: redact_within(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [redact_within(inner) for inner in value]
+        case _:
+            return value
 
 
 def safe_url(url: str) -> str:

@@ -24,7 +24,7 @@ from hakiri_dagster.connectors.files.formats import (
     is_unreadable,
 )
 from hakiri_dagster.connectors.files.options import FilesOptions
-from hakiri_dagster.errors import SourceError
+from hakiri_dagster.errors import NothingThere, SourceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class Place:
         if reason is not None:
             raise SourceError(f"{path!r} cannot be read: {reason}", where=self.label, hint="rename or rewrite it")
 
-    def _nothing(self, what: str, hint: str | None = None) -> SourceError:
-        return SourceError(
+    def _nothing(self, what: str, hint: str | None = None) -> NothingThere:
+        return NothingThere(
             f"{self.pattern} {what}",
             where=self.label,
             hint=hint

@@ -50,7 +50,7 @@ def test_steps_that_are_missing_are_taken_in_one_transaction(tmp_path: Path) -> 
         migrate(transactions, (*STEPS, add, stumble))
     migrate(transactions, (*STEPS, add))
     transactions.read(lambda c: c.execute(text("SELECT note FROM table_state")))
-    with pytest.raises(AuditTooNew, match="version 3, and this hakiri knows versions up to 2"):
+    with pytest.raises(AuditTooNew, match="version 4, and this hakiri knows versions up to 3"):
         migrate(transactions)
     transactions.close()
 

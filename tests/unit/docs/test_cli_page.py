@@ -12,6 +12,7 @@ import pytest
 from typer.core import TyperCommand, TyperGroup
 
 from hakiri_dagster.audit.status import ChunkNumbers, StatusDocument, Throughput
+from hakiri_dagster.cli.alerts_command import AlertDocument
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
 from hakiri_dagster.cli.tally import TableTally, Tally
@@ -99,6 +100,11 @@ def test_the_answer_of_apply(project: Path) -> None:
 def test_the_answer_of_status() -> None:
     nested = {"chunks": names(ChunkNumbers), "throughput": names(Throughput)}
     assert keys(ANSWERS["status"]) == names(StatusDocument) | nested
+
+
+def test_the_answer_of_alerts() -> None:
+    (alert,) = ANSWERS["alerts"]["alerts"]
+    assert list(alert) == list(names(AlertDocument))
 
 
 def test_the_answer_of_doctor() -> None:

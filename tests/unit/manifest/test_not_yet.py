@@ -54,8 +54,6 @@ def test_every_quality_and_hook_key_of_the_seed_is_refused_by_name_at_its_own_pl
         "preHook": "hooks (`pre_hook`) are not yet built",
         "postHook": "hooks (`post_hook`) are not yet built",
         "incremental_watermark": "load mode `incremental_watermark` is not yet built",
-        "expectedRowCountDelta": "`expected_row_count_delta` is not yet built",
-        "onMissAction": "`on_miss_action` is not yet built",
         "backupBeforeLoad": "`backup_before_load` is not yet built",
     }
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hakiri_dagster.destinations.postgres.modes.contract import Work
-from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.errors import EmptySource
 
 
 def refuse_empty_source(work: Work) -> None:
     """To be asked before the first statement that destroys something."""
     table = work.load.table
     if work.blocks.empty and table.load.fail_on_empty_source:
-        raise DestinationError(
+        raise EmptySource(
             f"the source returned 0 rows; load mode {table.mode} would leave the target empty, "
             "so nothing was changed. Set fail_on_empty_source = false to allow it.",
             where=table.label,
