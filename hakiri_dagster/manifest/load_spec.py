@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, Text, Whole, wrong
+from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, TableName, Text, Whole, wrong
 
 LoadMode = Literal[
     "append", "truncate", "upsert", "blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"
@@ -78,6 +78,21 @@ class LoadSpec(Model):
     upsert_key: ColumnNames | None = Field(
         default=None,
         description="`upsert`, `delete_missing`: the columns that tell rows apart. Default: the primary key.",
+    )
+    on_duplicate_key: Literal["last", "reject"] = Field(
+        default="last",
+        description="Modes with a key: of rows with one key in a slice the last counts (by the cursor), or the load "
+        "fails.",
+    )
+    hard_delete: Text | None = Field(
+        default=None,
+        description="Modes with a key: a column of the source. Rows in which it is true, or not NULL if it is no "
+        "boolean, delete the row of their key.",
+    )
+    soft_delete: TableName | None = Field(
+        default=None,
+        description="`upsert`, `delete_missing`: a column of the target that gets the time of the load, instead of "
+        "the row being deleted.",
     )
     watermark_column: Text | None = Field(
         default=None, description="`incremental_watermark`: the column whose highest value is the mark."

@@ -13,6 +13,7 @@ from hakiri_dagster.errors import ManifestError, Problem
 from hakiri_dagster.manifest.conflicts import ids_defined_twice, tables_in_conflict
 from hakiri_dagster.manifest.files import Manifests, read_manifests
 from hakiri_dagster.manifest.landing import EMBEDDED, Landings
+from hakiri_dagster.manifest.merge_settings import merge_problems, merge_warnings
 from hakiri_dagster.manifest.not_yet import pipeline_not_yet, project_not_yet
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
@@ -95,6 +96,8 @@ class _Reader:
         self.problems += pipeline_not_yet(entry)
         self.problems += self._unset_secrets(entry)
         self.problems += table_problems(entry)
+        self.problems += merge_problems(entry)
+        self.warnings += merge_warnings(entry)
         try:
             return Declared(entry, PipelineSpec.model_validate(filled.data))
         except ValidationError as error:

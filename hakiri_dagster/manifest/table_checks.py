@@ -11,7 +11,6 @@ from typing import Any
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
 from hakiri_dagster.manifest.places import Entry
-from hakiri_dagster.manifest.positions import KeyPath
 
 
 def table_problems(entry: Entry) -> Iterator[Problem]:
@@ -22,20 +21,9 @@ def table_problems(entry: Entry) -> Iterator[Problem]:
     connector = entry.value(("source", "connector"))
     for index, table in enumerate(tables):
         at = ("tables", index)
-        yield from _upsert_without_key(entry, at, _name(table))
         if entry.value((*at, "path")) is not None and connector == "postgres":
             message = f'table {_name(table)}: `path` is for sources with `connector = "files"`'
             yield entry.problem((*at, "path"), message, "take `path` out", at_key=True)
-
-
-def _upsert_without_key(entry: Entry, at: KeyPath, name: str) -> Iterator[Problem]:
-    own_mode = entry.value((*at, "load", "mode"))
-    mode = own_mode or entry.value(("load", "mode"))
-    keys = ((*at, "primary_key"), (*at, "load", "upsert_key"), ("load", "upsert_key"))
-    if mode in ("upsert", "delete_missing") and all(entry.value(key) is None for key in keys):
-        where = (*at, "load", "mode") if own_mode else at
-        hint = "set `primary_key`, or `load.upsert_key`"
-        yield entry.problem(where, f"table {name}: load mode `{mode}` needs a key", hint)
 
 
 def _named_twice(entry: Entry, tables: list[Any]) -> Iterator[Problem]:

@@ -39,12 +39,12 @@ def plan_encoder(
         raise DestinationError("the target was dropped", where=table.label, hint="apply again: it is created anew")
     present = {column.name: column for column in found.target.columns}
     types = catalog.base_types(connection, found.oid)
-    key = mode_of(table).key(table)
+    required = mode_of(table).required(table)
     batch_columns = dict(arrow_columns)
     if LOAD_ID_COLUMN not in batch_columns:
         batch_columns |= {name: kind for name, kind in _ADDED_PROVENANCE.items() if name in present}
     return PostgresEncoderPlan(
-        tuple(_plan_column(table, name, kind, present, types, key) for name, kind in batch_columns.items())
+        tuple(_plan_column(table, name, kind, present, types, required) for name, kind in batch_columns.items())
     )
 
 
@@ -54,7 +54,7 @@ def _plan_column(
     kind: pa.DataType,
     present: Mapping[str, TargetColumn],
     types: Mapping[str, BaseType],
-    key: tuple[str, ...],
+    required: Mapping[str, str],
 ) -> ColumnPlan:
     kept = catalog.stored_name(name)
     column = present.get(kept)
@@ -74,11 +74,5 @@ def _plan_column(
         wire=wire.type,
         binary=wire.binary,
         labels=base.labels,
-        required=_why_required(column, kept in key),
+        required=required.get(kept) or (None if column.nullable else "the target does not allow it"),
     )
-
-
-def _why_required(column: TargetColumn, in_key: bool) -> str | None:
-    if in_key:
-        return "it is part of the upsert_key"
-    return None if column.nullable else "the target does not allow it"

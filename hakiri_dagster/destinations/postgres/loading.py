@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import psycopg
 
 from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load
-from hakiri_dagster.destinations.postgres import catalog, fence, ledger
+from hakiri_dagster.destinations.postgres import catalog, fence, ledger, marks
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
@@ -59,6 +59,8 @@ class OpenLoad:
                     replaced=self.replaced,
                     clears_target=mode_of(self.load.table).clears_target,
                 )
+                if mode_of(self.load.table).clears_target:
+                    marks.forget(self.connection, self.load.table)
                 self.staged.expose()
             published = self._commit(entry)
         finally:

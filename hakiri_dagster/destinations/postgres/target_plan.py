@@ -29,6 +29,8 @@ class Change:
 
     description: str
     statement: sql.Composed | None
+    unique: tuple[str, ...] = ()
+    """The columns of a unique index, which rows that are there already may not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,10 @@ class TargetPlanner:
         wrong = name_objections(self.schema)
         if wrong:
             return [_refusal(text) for text in wrong]
-        provenance = self._provenance_columns()
-        wrong = objections(self.connection, self.table, self.schema, found, {column.name for column in provenance})
+        own = [*self._provenance_columns(), *self._mode_columns()]
+        wrong = objections(self.connection, self.table, self.schema, found, {column.name for column in own})
         changes = [*map(_refusal, wrong), *self._schemas()]
-        wanted = [*self._source_columns(), *provenance]
+        wanted = [*self._source_columns(), *own]
         if found is None:
             return [*changes, self._create_table(wanted), *self._indexes(None)]
         present = {column.name for column in found.target.columns}
@@ -107,6 +109,9 @@ class TargetPlanner:
             columns.append(NewColumn(ROW_HASH_COLUMN, "bigint"))
         return columns
 
+    def _mode_columns(self) -> list[NewColumn]:
+        return [NewColumn(name, kind) for name, kind in mode_of(self.table).added_columns(self.table).items()]
+
     def _create_table(self, columns: Sequence[NewColumn]) -> Change:
         """NOT NULL on the key only: a source that relaxes a column must not break the load."""
         definitions = [_definition(column) for column in columns]
@@ -120,9 +125,7 @@ class TargetPlanner:
 
     @property
     def _primary_key(self) -> tuple[str, ...]:
-        """The source's own key does not hold for rows that are kept beside later ones of the same key."""
-        of_source = () if self.table.mode == "append" else self.schema.primary_key
-        return tuple(stored_name(name) for name in self.table.primary_key or of_source)
+        return mode_of(self.table).primary_key(self.table, self.schema.primary_key)
 
     def _add_column(self, column: NewColumn) -> Change:
         statement = sql.SQL("ALTER TABLE {} ADD COLUMN {}").format(self._relation, _definition(column))
@@ -135,11 +138,11 @@ class TargetPlanner:
                 self._relation, sql.Identifier(LOAD_ID_COLUMN)
             )
             changes.append(Change(f"create index on {self._label} ({LOAD_ID_COLUMN})", statement))
-        key = mode_of(self.table).key(self.table)
+        key = mode_of(self.table).unique(self.table)
         keys = [self._primary_key] if found is None else found.target.unique_keys
         if key and all(set(key) != set(existing) for existing in keys):
             statement = sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(self._relation, names(key))
-            changes.append(Change(f"create unique index on {self._label} ({', '.join(key)})", statement))
+            changes.append(Change(f"create unique index on {self._label} ({', '.join(key)})", statement, key))
         return changes
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from psycopg import errors
+
 from hakiri_dagster.destinations.contract import Target
-from hakiri_dagster.destinations.postgres import catalog, ledger
+from hakiri_dagster.destinations.postgres import catalog, ledger, marks
 from hakiri_dagster.destinations.postgres.catalog import Found
+from hakiri_dagster.destinations.postgres.connection import relation
+from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
 from hakiri_dagster.destinations.postgres.target_plan import Change, TargetPlanner
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
@@ -21,14 +25,45 @@ def ensure_target(planner: TargetPlanner) -> Target:
     planner.connection.execute(_LOCK, (planner.table.target_schema, planner.table.target_name))
     found = _find(planner)
     for change in _wanted(planner, found):
-        if change.statement is not None:
-            planner.connection.execute(change.statement)
+        _execute(planner, change)
     if found is None:
         ledger.forget_target(planner.connection, planner.table)
+        marks.forget(planner.connection, planner.table)
     made = _find(planner)
     if made is None:
         raise DestinationError("the target was dropped while it was being made", where=planner.table.label)
     return made.target
+
+
+def _execute(planner: TargetPlanner, change: Change) -> None:
+    if change.statement is None:
+        return
+    if not change.unique:
+        planner.connection.execute(change.statement)
+        return
+    try:
+        with planner.connection.transaction():
+            planner.connection.execute(change.statement)
+    except errors.UniqueViolation as error:
+        raise _duplicates(planner, change.unique) from error
+    except errors.UndefinedObject as error:
+        raise DestinationError(
+            f"a column of ({', '.join(change.unique)}) is of a type that PostgreSQL cannot index: "
+            f"{error.diag.message_primary}",
+            where=_where(planner.table),
+            hint="choose another upsert_key, or give the column another type with `columns`",
+        ) from error
+
+
+def _duplicates(planner: TargetPlanner, key: tuple[str, ...]) -> DestinationError:
+    table = planner.table
+    found = duplicate_keys(planner.connection, relation(table.target_schema, table.target_name), key)
+    return DestinationError(
+        f"{found.keys} key(s) occur more than once in the target, so it cannot have a unique index on "
+        f"({', '.join(key)}): {found}",
+        where=_where(table),
+        hint="remove the duplicates there, or choose another upsert_key",
+    )
 
 
 def _find(planner: TargetPlanner) -> Found | None:
@@ -44,4 +79,8 @@ def _wanted(planner: TargetPlanner, found: Found | None) -> list[Change]:
 
 
 def _refusal(table: Table, refused: list[str]) -> DestinationError:
-    return DestinationError("; ".join(refused), where=f"{table.label} ({table.target_schema}.{table.target_name})")
+    return DestinationError("; ".join(refused), where=_where(table))
+
+
+def _where(table: Table) -> str:
+    return f"{table.label} ({table.target_schema}.{table.target_name})"

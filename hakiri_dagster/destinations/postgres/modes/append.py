@@ -8,7 +8,7 @@ from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Target
-from hakiri_dagster.destinations.postgres.catalog import Found
+from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.conversion import kind_of
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, unplaced
@@ -40,8 +40,9 @@ class Append(Mode):
         )
 
     @override
-    def key(self, table: Table) -> tuple[str, ...]:
-        return ()
+    def primary_key(self, table: Table, of_source: tuple[str, ...]) -> tuple[str, ...]:
+        """The source's own key does not hold for rows that are kept beside later ones of the same key."""
+        return tuple(map(stored_name, table.primary_key))
 
     @override
     def stage(self, work: Work) -> InTransaction:

@@ -43,10 +43,6 @@ class BlueGreen(Mode):
         return [*wrong, *_taken(connection, found)]
 
     @override
-    def key(self, table: Table) -> tuple[str, ...]:
-        return ()
-
-    @override
     def stage(self, work: Work) -> Staged:
         refuse_empty_source(work)
         new = _make(work)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Load, Target
-from hakiri_dagster.destinations.postgres.catalog import Found
+from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.replacement import Replacement
@@ -96,8 +96,24 @@ class Mode(Protocol):
         ...
 
     def key(self, table: Table) -> tuple[str, ...]:
-        """Columns that need a unique index and hold no NULL."""
-        ...
+        """Columns that tell the rows of the source apart."""
+        return ()
+
+    def unique(self, table: Table) -> tuple[str, ...]:
+        """Columns that need a unique index in the target."""
+        return self.key(table)
+
+    def primary_key(self, table: Table, of_source: tuple[str, ...]) -> tuple[str, ...]:
+        """The key of a target that is made for the table."""
+        return tuple(map(stored_name, table.primary_key or of_source))
+
+    def required(self, table: Table) -> Mapping[str, str]:
+        """Columns that hold no NULL, and why."""
+        return dict.fromkeys(self.key(table), "it is part of the upsert_key")
+
+    def added_columns(self, table: Table) -> Mapping[str, str]:
+        """Columns of the target that the mode fills by itself, with their types."""
+        return {}
 
     def stage(self, work: Work) -> Staged:
         """Makes the state that the load leaves."""

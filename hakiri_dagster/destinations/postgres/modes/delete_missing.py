@@ -3,13 +3,15 @@ they are, which is gentler than truncate where few of them change."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from psycopg import sql
 from typing_extensions import override
 
-from hakiri_dagster.destinations.postgres.connection import relation
+from hakiri_dagster.destinations.postgres.modes import deletes
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
-from hakiri_dagster.destinations.postgres.modes.upsert import STAGED, Upsert
+from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
 
 _KEPT = (
     "nothing was deleted, because {count} row(s) of the source were set aside: they may be what would have been deleted"
@@ -26,19 +28,18 @@ class DeleteMissing(Upsert):
         set_aside = work.blocks.set_aside
         if set_aside:
             return InTransaction(staged.rows, (_KEPT.format(count=set_aside),))
-        work.connection.execute(self._deletion(work))
+        deletes.delete_missing(work, self.key(work.load.table))
         return staged
 
-    def _deletion(self, work: Work) -> sql.Composed:
-        target = work.load.target
-        same_key = sql.SQL(" AND ").join(
-            sql.SQL("kept.{0} = stored.{0}").format(sql.Identifier(column)) for column in self.key(work.load.table)
-        )
-        return sql.SQL("DELETE FROM {} AS stored WHERE NOT EXISTS (SELECT FROM {} AS kept WHERE {})").format(
-            relation(target.schema, target.name), STAGED, same_key
-        )
+    @override
+    def _not_older(self, work: Work, new: str) -> list[sql.Composable]:
+        """What the source holds now is the truth, whatever cursor it bears."""
+        return []
 
     @override
-    def _not_older(self, work: Work) -> list[sql.Composable]:
-        """What the source holds now is the truth, whatever cursor it bears."""
+    def _remember_deleted(self, work: Work, key: Sequence[str]) -> None:
+        """Every load has all rows, so there is none that comes late."""
+
+    @override
+    def _not_deleted_since(self, work: Work, key: Sequence[str]) -> list[sql.Composable]:
         return []

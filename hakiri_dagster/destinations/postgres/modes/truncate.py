@@ -32,10 +32,6 @@ class Truncate(Mode):
         )
 
     @override
-    def key(self, table: Table) -> tuple[str, ...]:
-        return ()
-
-    @override
     def stage(self, work: Work) -> InTransaction:
         """The lock that keeps readers out is taken when the first rows are there, not before."""
         refuse_empty_source(work)

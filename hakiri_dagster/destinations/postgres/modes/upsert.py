@@ -1,10 +1,10 @@
-"""upsert: one row a key, the one with the highest cursor. Nothing is ever deleted."""
+"""upsert: one row a key, the one with the highest cursor. Nothing is deleted but what the source's rows say is gone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from psycopg import errors, sql
+from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import (
@@ -14,14 +14,23 @@ from hakiri_dagster.destinations.contract import (
     SOURCE_FILE_HASH_COLUMN,
     Target,
 )
+from hakiri_dagster.destinations.postgres import marks
 from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
-from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, placed
+from hakiri_dagster.destinations.postgres.modes import deletes
+from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
+    STAGED,
+    cursor_of,
+    in_order,
+    keep_one_row_a_key,
+    loaded_columns,
+    stage_candidate,
+)
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
+from hakiri_dagster.destinations.postgres.modes.key_objections import column_objections, index_objections
 from hakiri_dagster.manifest.tables import Table
 
 PROVENANCE = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
-STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
 
 
 class Upsert(Mode):
@@ -33,23 +42,27 @@ class Upsert(Mode):
         self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
     ) -> Sequence[str]:
         key = self.key(table)
-        if not key:
-            return (f"mode {table.mode} needs an upsert_key or a primary_key",)
-        present = {stored_name(column) for column in columns}
-        missing = [column for column in key if column not in present]
-        if missing:
-            return (f"the upsert_key names columns that the source does not have: {', '.join(missing)}",)
-        if not present - set(key) - PROVENANCE:
-            return ("the upsert_key names every column, so there is nothing to update; use append or truncate",)
-        return ()
+        present = list(map(stored_name, columns))
+        wrong = column_objections(table.mode, key, present)
+        if not wrong and not set(present) - set(key) - PROVENANCE:
+            wrong = ["the upsert_key names every column, so there is nothing to update; use append or truncate"]
+        return [
+            *wrong,
+            *index_objections(connection, found, self.unique(table)),
+            *deletes.delete_objections(table, found, present),
+        ]
 
     @override
     def key(self, table: Table) -> tuple[str, ...]:
         return tuple(stored_name(column) for column in table.upsert_key or table.primary_key)
 
     @override
+    def added_columns(self, table: Table) -> Mapping[str, str]:
+        return deletes.marker_columns(table)
+
+    @override
     def stage(self, work: Work) -> InTransaction:
-        rows = self._stage_candidate(work)
+        rows = stage_candidate(work)
         if rows:
             self._merge(work)
         return InTransaction(rows)
@@ -58,80 +71,90 @@ class Upsert(Mode):
     def parallel(self, target: Target) -> bool:
         return False
 
-    def _stage_candidate(self, work: Work) -> int:
-        columns, target = work.load.columns, work.load.target
-        work.connection.execute(
-            sql.SQL("CREATE TEMPORARY TABLE hakiri_candidate ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA").format(
-                names(columns), relation(target.schema, target.name)
-            )
-        )
-        return work.blocks.copy_into(work.connection, STAGED, columns, freeze=True)
-
     def _merge(self, work: Work) -> None:
-        """A slice rarely holds a key twice, and sorting it costs as much as the merge: sort only if it must be."""
-        try:
-            with work.connection.transaction():
-                work.connection.execute(self._statement(work, distinct=False))
-        except errors.CardinalityViolation:
-            work.connection.execute(self._statement(work, distinct=True))
+        table = work.load.table
+        key = self.key(table)
+        keep_one_row_a_key(work, key)
+        if deletes.deletes_rows(table) and deletes.any_flagged(work):
+            deletes.delete_flagged(work, key, self._not_older(work, "staged"))
+            self._remember_deleted(work, key)
+        work.connection.execute(self._statement(work, key))
 
-    def _statement(self, work: Work, *, distinct: bool) -> sql.Composed:
-        load = work.load
-        key = self.key(load.table)
-        changed = [column for column in map(stored_name, load.columns) if column not in key]
+    def _remember_deleted(self, work: Work, key: Sequence[str]) -> None:
+        """So that an older row, which comes later, does not bring a deleted one back."""
+        cursor = cursor_of(work)
+        if cursor is not None:
+            marks.make(work.connection, work.load.table, work.load.target, key, cursor)
+            deletes.mark_flagged(work, key, in_order(work, "staged", cursor))
+
+    def _statement(self, work: Work, key: Sequence[str]) -> sql.Composed:
+        load, marker = work.load, deletes.marker_of(work.load.table)
+        columns = loaded_columns(work)
+        changed = [column for column in columns if column not in key]
+        differs = self._differs(work, changed)
+        assignments = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(column)) for column in changed]
+        if marker is not None:
+            assignments.append(_marking(marker))
+            differs.append(sql.SQL("(stored.{0} IS NULL) <> (excluded.{0} IS NULL)").format(sql.Identifier(marker)))
         return sql.SQL(
             "INSERT INTO {target} AS stored ({columns}) {rows} ON CONFLICT ({key}) DO UPDATE SET {assignments} "
             "WHERE {condition}"
         ).format(
             target=relation(load.target.schema, load.target.name),
-            columns=names(load.columns),
-            rows=self._latest_rows(work, key) if distinct else self._all_rows(work),
-            key=names(key),
-            assignments=sql.SQL(", ").join(
-                sql.SQL("{0} = excluded.{0}").format(sql.Identifier(column)) for column in changed
+            columns=names([*columns, *([marker] if marker else [])]),
+            rows=self._rows(work, columns, key),
+            key=names(list(key)),
+            assignments=sql.SQL(", ").join(assignments),
+            condition=sql.SQL(" AND ").join(
+                [*self._not_older(work, "excluded"), sql.SQL("({})").format(sql.SQL(" OR ").join(differs))]
             ),
-            condition=sql.SQL(" AND ").join([*self._not_older(work), self._differs(work, changed)]),
         )
 
-    def _all_rows(self, work: Work) -> sql.Composed:
-        return sql.SQL("SELECT {} FROM {}").format(names(work.load.columns), STAGED)
-
-    def _latest_rows(self, work: Work, key: tuple[str, ...]) -> sql.Composed:
-        """Of rows with one key and one cursor, the one that was read last."""
-        order = [*map(sql.Identifier, key)]
-        cursor = [sql.SQL("{} DESC NULLS LAST").format(_placed(work, c)) for c in self._cursor(work)]
-        return sql.SQL("SELECT DISTINCT ON ({}) {} FROM {} ORDER BY {}").format(
-            names(key),
-            names(work.load.columns),
+    def _rows(self, work: Work, columns: Sequence[str], key: Sequence[str]) -> sql.Composed:
+        table = work.load.table
+        flagged = deletes.flagged(work.load.target, table, "staged")
+        chosen: list[sql.Composable] = [sql.Identifier("staged", column) for column in columns]
+        if deletes.marker_of(table) is not None:
+            chosen.append(sql.SQL("CASE WHEN {} THEN {} END").format(flagged, deletes.MOMENT))
+        conditions: list[sql.Composable] = []
+        if deletes.deletes_rows(table):
+            conditions = [sql.SQL("NOT {}").format(flagged), *self._not_deleted_since(work, key)]
+        return sql.SQL("SELECT {} FROM {} AS staged{}").format(
+            sql.SQL(", ").join(chosen),
             STAGED,
-            sql.SQL(", ").join([*order, *cursor, sql.SQL("ctid DESC")]),
+            sql.SQL(" WHERE {}").format(sql.SQL(" AND ").join(conditions)) if conditions else sql.SQL(""),
         )
 
-    def _cursor(self, work: Work) -> list[str]:
-        cursor = work.load.table.cursor
-        return [cursor] if cursor is not None and cursor in work.load.columns else []
+    def _not_deleted_since(self, work: Work, key: Sequence[str]) -> list[sql.Composable]:
+        cursor = cursor_of(work)
+        if cursor is None or not marks.exist(work.connection, work.load.table):
+            return []
+        return [deletes.not_deleted_after(work, key, in_order(work, "staged", cursor))]
 
-    def _not_older(self, work: Work) -> list[sql.Composable]:
+    def _not_older(self, work: Work, new: str) -> list[sql.Composable]:
         """So that chunks may run in any order. A row without a cursor is older than any other."""
+        cursor = cursor_of(work)
+        if cursor is None:
+            return []
         return [
             sql.SQL("({stored} IS NULL OR {new} >= {stored})").format(
-                stored=_placed(work, "stored", column),
-                new=_placed(work, "excluded", column),
+                stored=in_order(work, "stored", cursor), new=in_order(work, new, cursor)
             )
-            for column in self._cursor(work)
         ]
 
-    def _differs(self, work: Work, changed: list[str]) -> sql.Composable:
+    def _differs(self, work: Work, changed: Sequence[str]) -> list[sql.Composable]:
         types = base_types(work.connection, work.found.oid)
-        comparisons = [
+        return [
             sql.SQL("stored.{0}{1} IS DISTINCT FROM excluded.{0}{1}").format(
                 sql.Identifier(column), sql.SQL("" if types[column].comparable else "::text")
             )
             for column in changed
             if column not in PROVENANCE
         ]
-        return sql.SQL("({})").format(sql.SQL(" OR ").join(comparisons))
 
 
-def _placed(work: Work, *cursor: str) -> sql.Composable:
-    return placed(sql.Identifier(*cursor), cursor_type(work.load.target, cursor[-1]))
+def _marking(marker: str) -> sql.Composed:
+    """A row that is marked already keeps the time at which it was."""
+    return sql.SQL("{0} = CASE WHEN excluded.{0} IS NOT NULL THEN coalesce(stored.{0}, excluded.{0}) END").format(
+        sql.Identifier(marker)
+    )

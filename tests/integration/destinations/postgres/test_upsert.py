@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.chunks import Chunk, NullCursor, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
@@ -70,8 +71,9 @@ def test_of_a_key_that_comes_twice_with_one_cursor_the_later_row_wins(make_shop:
     assert shop.query("SELECT customer FROM raw.orders") == [("b",)]
 
 
-def test_a_null_key_is_refused_row_by_row(make_shop: MakeShop) -> None:
-    shop = make_shop("upsert")
+@pytest.mark.parametrize("mode", ["upsert", "delete_missing"])
+def test_a_null_key_is_refused_row_by_row(make_shop: MakeShop, mode: LoadMode) -> None:
+    shop = make_shop(mode)
     plan = shop.plan(shop.ensure())
     batch = pa.RecordBatch.from_pydict(
         {
@@ -105,14 +107,150 @@ def test_a_target_without_a_unique_index_gets_one(make_shop: MakeShop) -> None:
     assert shop.query("SELECT customer FROM raw.orders") == [("new",)]
 
 
+ORDERS_TABLE = (
+    "CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, customer text, amount numeric, updated_at bigint)"
+)
+
+
 def test_duplicates_already_in_an_adopted_target_are_told(make_shop: MakeShop) -> None:
     shop = make_shop("upsert")
-    shop.query(
-        "CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, customer text, amount numeric, updated_at bigint)"
-    )
-    shop.query("INSERT INTO raw.orders (id) VALUES (7), (7)")
-    with pytest.raises(DestinationError, match=r"Key \(id\)=\(7\) is duplicated"):
+    shop.query(ORDERS_TABLE)
+    shop.query("INSERT INTO raw.orders (id) VALUES (7), (7), (8), (9), (9), (NULL), (NULL)")
+    with pytest.raises(DestinationError) as caught:
         shop.ensure()
+    assert caught.value.what == (
+        "2 key(s) occur more than once in the target, so it cannot have a unique index on (id): "
+        "(7) 2 times; (9) 2 times"
+    )
+    assert "remove the duplicates" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        "CREATE UNIQUE INDEX ON raw.orders (id) WHERE amount > 0",
+        "CREATE UNIQUE INDEX ON raw.orders ((id + 0))",
+        "CREATE UNIQUE INDEX ON raw.orders (id, customer)",
+        "CREATE INDEX ON raw.orders (id)",
+        "CREATE UNIQUE INDEX i ON raw.orders (id); UPDATE pg_index SET indisvalid = false "
+        "WHERE indexrelid = 'raw.i'::regclass",
+    ],
+)
+def test_an_index_that_cannot_tell_keys_apart_is_not_counted(make_shop: MakeShop, useless: str) -> None:
+    shop = make_shop("upsert")
+    shop.query(f"{ORDERS_TABLE}; {useless}")
+    changes = [change.description for change in shop.destination.planned_changes(shop.table, shop.schema)]
+    assert "create unique index on raw.orders (id)" in changes
+    shop.publish([order(1)])
+    shop.publish([order(1, "new", updated_at=2)])
+    assert shop.query("SELECT customer FROM raw.orders") == [("new",)]
+
+
+def test_a_deferrable_key_is_refused_at_plan(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert", upsert_key=("id", "customer"))
+    shop.query(f"{ORDERS_TABLE}; ALTER TABLE raw.orders ADD CONSTRAINT late UNIQUE (customer, id) DEFERRABLE")
+    changes = shop.destination.planned_changes(shop.table, shop.schema)
+    assert [change.description for change in changes if change.refused] == [
+        "the target's constraint late is deferrable, and PostgreSQL cannot merge by such a key; make it NOT DEFERRABLE"
+    ]
+
+
+def test_an_index_in_another_order_and_with_more_in_it_is_used(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert", upsert_key=("id", "customer"))
+    shop.query(f"{ORDERS_TABLE}; CREATE UNIQUE INDEX ON raw.orders (customer, id) INCLUDE (amount)")
+    shop.publish([order(1), order(1)])
+    assert shop.query("SELECT count(*) FROM pg_indexes WHERE schemaname = 'raw'") == [(2,)]
+
+
+def test_a_key_that_postgresql_cannot_index_is_told(make_shop: MakeShop) -> None:
+    schema = SourceSchema((Column("id", "string", native_type="json"), Column("customer", "string")))
+    shop = make_shop("upsert", schema=schema, cursor=None)
+    shop.query("CREATE SCHEMA raw; CREATE TABLE raw.orders (id json, customer text)")
+    with pytest.raises(DestinationError, match=r"a column of \(id\) is of a type that PostgreSQL cannot index"):
+        shop.ensure()
+
+
+PARTITIONED = ORDERS_TABLE + " PARTITION BY LIST ({}); CREATE TABLE raw.rest PARTITION OF raw.orders DEFAULT"
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [("customer", "unless the key has customer, by which it is partitioned"), ("(id % 2)", "that an expression tells")],
+)
+def test_a_partitioned_target_whose_key_cannot_be_unique_is_refused_at_plan(
+    make_shop: MakeShop, by: str, message: str
+) -> None:
+    shop = make_shop("upsert")
+    shop.query(PARTITIONED.format(by))
+    changes = shop.destination.planned_changes(shop.table, shop.schema)
+    assert [message in change.description for change in changes if change.refused] == [True]
+
+
+def test_a_partitioned_target_is_merged_into_by_a_key_with_its_partition_key(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert", upsert_key=("id", "customer"))
+    shop.query(PARTITIONED.format("customer"))
+    shop.publish([order(1, amount="1"), order(2)])
+    shop.publish([order(1, amount="2", updated_at=2)])
+    assert shop.query("SELECT id, amount FROM raw.orders ORDER BY id") == [(1, Decimal(2)), (2, Decimal("1.50"))]
+
+
+def test_duplicates_are_rejected_where_the_manifest_says_so(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert", load={"on_duplicate_key": "reject"})
+    shop.publish([order(1), order(2)])
+    before = shop.fingerprint()
+    rows = [order(number % 5, updated_at=number) for number in range(12)] + [order(50 + number) for number in range(9)]
+    with pytest.raises(DestinationError) as caught:
+        shop.prepare(rows)
+    assert str(caught.value) == (
+        "shop/orders, chunk full: 5 key(s) occur more than once among the rows of the slice, 12 rows in all, and "
+        'load.on_duplicate_key = "reject"; (id): (0) 3 times; (1) 3 times; (2) 2 times; …. Nothing was changed.\n'
+        '  hint: remove the duplicates at the source, or set on_duplicate_key = "last"'
+    )
+    assert shop.fingerprint() == before
+
+
+def test_the_same_keys_in_two_slices_are_no_duplicates(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert", load={"on_duplicate_key": "reject"})
+    shop.publish([order(1, "ann")], window(0, 10))
+    shop.publish([order(1, "new", updated_at=11)], window(10, 20))
+    assert shop.query("SELECT customer FROM raw.orders") == [("new",)]
+
+
+def test_many_duplicates_leave_the_last_of_each_and_nothing_else(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert")
+    shop.publish([order(number % 500, f"c{number}", updated_at=number % 7) for number in range(5000)])
+    kept = shop.query("SELECT id, customer, updated_at FROM raw.orders")
+    assert len(kept) == 500
+    assert all(cursor == 6 for _, _, cursor in kept)
+    assert shop.query("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'orders'") == [(0,)]
+
+
+def test_unchanged_rows_do_not_make_the_target_grow(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert")
+    rows = [order(number) for number in range(5000)]
+    shop.publish(rows)
+    size = shop.query("SELECT pg_relation_size('raw.orders'), sum(xmin::text::bigint) FROM raw.orders")
+    for _ in range(3):
+        shop.publish(rows)
+    assert shop.query("SELECT pg_relation_size('raw.orders'), sum(xmin::text::bigint) FROM raw.orders") == size
+
+
+def test_columns_of_the_target_s_own_keep_their_defaults_and_what_others_wrote(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert")
+    shop.query(
+        "CREATE SCHEMA raw; CREATE TABLE raw.orders (number bigint GENERATED ALWAYS AS IDENTITY, "
+        "id bigint PRIMARY KEY, customer text, amount numeric, updated_at bigint, note text DEFAULT 'none' NOT NULL, "
+        "double numeric GENERATED ALWAYS AS (amount * 2) STORED)"
+    )
+    shop.publish([order(1), order(2)])
+    shop.query("UPDATE raw.orders SET note = 'called' WHERE id = 1")
+    shop.publish([order(1, amount="2.00", updated_at=2), order(3)])
+    assert shop.query("SELECT id, note, double FROM raw.orders ORDER BY id") == [
+        (1, "called", Decimal("4.00")),
+        (2, "none", Decimal("3.00")),
+        (3, "none", Decimal("3.00")),
+    ]
+    assert shop.query("SELECT number FROM raw.orders WHERE id <= 2 ORDER BY id") == [(1,), (2,)]
 
 
 def test_columns_without_an_equality_are_compared_as_text(make_shop: MakeShop) -> None:

@@ -1,0 +1,39 @@
+"""Keys that more than one row has, for messages: how many there are, and a few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from hakiri_dagster.destinations.postgres.connection import Connection, names
+
+_SHOWN = 3
+_SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateKeys:
+    keys: int
+    rows: int
+    few: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "; ".join([*self.few, *(["…"] if self.keys > len(self.few) else [])])
+
+
+def duplicate_keys(connection: Connection, relation: sql.Identifier, key: Sequence[str]) -> DuplicateKeys:
+    """Keys with a NULL are never the same, as in a unique index."""
+    columns = names(list(key))
+    shown = sql.SQL(", ").join(sql.SQL("left({}::text, {})").format(sql.Identifier(c), _SHOWN_CHARACTERS) for c in key)
+    found = connection.execute(
+        sql.SQL(
+            "SELECT ARRAY[{shown}], count(*), count(*) OVER (), sum(count(*)) OVER () FROM {relation} "
+            "WHERE num_nulls({columns}) = 0 GROUP BY {columns} HAVING count(*) > 1 ORDER BY {columns} LIMIT {most}"
+        ).format(shown=shown, relation=relation, columns=columns, most=_SHOWN)
+    ).fetchall()
+    keys, rows = found[0][2:] if found else (0, 0)
+    return DuplicateKeys(
+        keys, int(rows), tuple(f"({', '.join(values)}) {times} times" for values, times, _, _ in found)
+    )

@@ -1,0 +1,61 @@
+"""Why a target cannot hold one row a key: told by `plan`, for PostgreSQL would say it in the middle of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
+from hakiri_dagster.destinations.postgres.connection import Connection
+
+_PARTITION_KEY = """
+SELECT coalesce(array_agg(a.attname::text ORDER BY k.position), '{}'), bool_or(k.attnum = 0)
+FROM pg_partitioned_table p
+CROSS JOIN unnest(p.partattrs::int2[]) WITH ORDINALITY AS k (attnum, position)
+LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k.attnum AND k.attnum > 0
+WHERE p.partrelid = %s
+"""
+
+
+_DEFERRABLE = """
+SELECT c.conname
+FROM pg_constraint c JOIN pg_index i ON i.indexrelid = c.conindid
+WHERE c.conrelid = %s AND i.indisunique AND NOT i.indimmediate
+  AND (SELECT array_agg(a.attname::text ORDER BY a.attname::text) FROM pg_attribute a
+       WHERE a.attrelid = c.conrelid AND a.attnum = ANY(c.conkey)) = %s
+ORDER BY 1
+"""
+
+
+def column_objections(mode: str, key: Sequence[str], columns: Sequence[str]) -> list[str]:
+    if not key:
+        return [f"mode {mode} needs an upsert_key or a primary_key"]
+    missing = [column for column in key if column not in columns]
+    if missing:
+        return [f"the upsert_key names columns that the source does not have: {', '.join(missing)}"]
+    return []
+
+
+def index_objections(connection: Connection, found: Found | None, unique: Sequence[str]) -> list[str]:
+    if found is None:
+        return []
+    deferrable = [name for (name,) in connection.execute(_DEFERRABLE, (found.oid, sorted(unique)))]
+    if deferrable:
+        return [
+            f"the target's constraint {deferrable[0]} is deferrable, and PostgreSQL cannot merge by such a key; "
+            "make it NOT DEFERRABLE"
+        ]
+    if any(set(unique) == set(kept) for kept in found.target.unique_keys):
+        return []
+    return _partition_objections(connection, found, unique) if found.partitioned else []
+
+
+def _partition_objections(connection: Connection, found: Found, unique: Sequence[str]) -> list[str]:
+    row = connection.execute(_PARTITION_KEY, (found.oid,)).fetchone()
+    columns, by_expression = row if row is not None else ((), False)
+    rows = f"the target is partitioned, and PostgreSQL cannot hold ({', '.join(unique)}) unique across partitions"
+    if by_expression:
+        return [f"{rows} that an expression tells apart; partition it by plain columns of the key"]
+    lacking = [column for column in columns if column is not None and stored_name(column) not in unique]
+    if not lacking:
+        return []
+    return [f"{rows} unless the key has {', '.join(lacking)}, by which it is partitioned; add that to the key"]

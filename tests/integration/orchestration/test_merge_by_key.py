@@ -1,0 +1,41 @@
+"""What a user of the modes that merge by key sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.integration.orchestration.conftest import ShopProject
+
+
+def test_a_flagged_line_deletes_and_a_line_without_a_key_is_set_aside(csv_shop: Callable[..., ShopProject]) -> None:
+    shop = csv_shop(
+        primary_key=["id"], incremental="at", columns={"id": "int", "at": "date"}, load={"hard_delete": "gone"}
+    )
+    shop.file("data/orders/1.csv", "id,gone,at\n1,,2026-01-01\n2,,2026-01-01\n")
+    shop.apply()
+    shop.file("data/orders/2.csv", "id,gone,at\n1,yes,2026-01-02\n,,2026-01-02\n3,,2026-01-02\n")
+    told = shop.apply()["orders"]
+    assert (told["error"], told["quarantined"]) == (None, 1)
+    assert shop.column("orders", "id") == [2, 3]
+    assert shop.column("hakiri.quarantine_shop_orders", "message") == ["id is NULL, and it is part of the upsert_key"]
+
+
+def test_a_line_without_a_key_stops_the_run_where_the_manifest_says_so(csv_shop: Callable[..., ShopProject]) -> None:
+    shop = csv_shop(primary_key=["id"], columns={"id": "int"}, load={"mode": "delete_missing", "bad_rows": "abort"})
+    shop.file("data/orders.csv", "id,v\n1,a\n2,b\n")
+    shop.apply()
+    shop.file("data/orders.csv", "id,v\n1,changed\n,b\n")
+    told = shop.apply()["orders"]
+    assert told["chunks"]["failed"] == 1
+    assert 'load.bad_rows = "abort"; the first: id is NULL' in told["error"]
+    assert shop.column("orders", "v") == ["a", "b"]
+
+
+def test_duplicates_fail_their_chunk_alone(csv_shop: Callable[..., ShopProject]) -> None:
+    shop = csv_shop(primary_key=["id"], columns={"id": "int"}, load={"on_duplicate_key": "reject"})
+    shop.file("data/orders/1.csv", "id,v\n1,a\n1,b\n")
+    shop.file("data/orders/2.csv", "id,v\n2,c\n")
+    told = shop.apply()["orders"]
+    assert told["chunks"] | {"skipped": 0} == {"done": 1, "failed": 1, "skipped": 0, "pending": 0}
+    assert "1 key(s) occur more than once among the rows of the slice" in told["error"]
+    assert shop.column("orders", "id") == [2]
