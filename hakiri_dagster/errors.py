@@ -102,6 +102,10 @@ class EmptySource(DestinationError):
     """A source without a row would have emptied the target, so nothing was changed."""
 
 
+class SchemaIncompatible(HakiriError):
+    """The source's columns are no longer what they were, in a way that the table does not follow by itself."""
+
+
 class DestinationUnavailable(DestinationError):
     """The destination did not answer, or broke off; it may work on the next try."""
 

@@ -13,6 +13,7 @@ from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sql
 from hakiri_dagster.audit.files import FileReader, FileStore
 from hakiri_dagster.audit.migrations import migrate
 from hakiri_dagster.audit.runs import RunReader, RunStore
+from hakiri_dagster.audit.schema_log import SchemaReader, SchemaStore
 from hakiri_dagster.audit.status import StatusReader
 from hakiri_dagster.audit.tables import TableReader, TableStore
 from hakiri_dagster.errors import AuditError
@@ -29,6 +30,7 @@ class AuditView:
         self.files: FileReader = FileReader(transactions)
         self.tables: TableReader = TableReader(transactions)
         self.alerts: AlertReader = AlertReader(transactions)
+        self.schemas: SchemaReader = SchemaReader(transactions)
         self.status = StatusReader(transactions)
 
     def __enter__(self) -> Self:
@@ -50,6 +52,7 @@ class AuditDb(AuditView):
     files: FileStore
     tables: TableStore
     alerts: AlertStore
+    schemas: SchemaStore
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions)
@@ -59,6 +62,7 @@ class AuditDb(AuditView):
         self.files = FileStore(transactions)
         self.tables = TableStore(transactions)
         self.alerts = AlertStore(transactions)
+        self.schemas = SchemaStore(transactions)
 
 
 def open_audit(url: str | None, state_dir: Path) -> AuditDb:

@@ -9,7 +9,15 @@ from sqlalchemy import Connection, func, insert, inspect, select, text, update
 from sqlalchemy.schema import CreateSchema
 
 from hakiri_dagster.audit.engine import Transactions
-from hakiri_dagster.audit.schema import ALERT, AUDIT_VERSION, METADATA, PIPELINE_RUN, POSTGRES_SCHEMA
+from hakiri_dagster.audit.schema import (
+    ACCEPTED_SCHEMA,
+    ALERT,
+    AUDIT_VERSION,
+    METADATA,
+    PIPELINE_RUN,
+    POSTGRES_SCHEMA,
+    SCHEMA_LOG,
+)
 from hakiri_dagster.errors import AuditTooNew
 
 Step = Callable[[Connection], None]
@@ -35,11 +43,16 @@ def _third(connection: Connection) -> None:
     ALERT.create(connection, checkfirst=True)
 
 
+def _schema_log(connection: Connection) -> None:
+    """What sources change is remembered. The first step makes these tables in a new audit DB."""
+    METADATA.create_all(connection, [ACCEPTED_SCHEMA, SCHEMA_LOG])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
 
-STEPS: Final[tuple[Step, ...]] = (_first, _second, _third)
+STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 

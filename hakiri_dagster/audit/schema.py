@@ -179,3 +179,35 @@ Index(
     sqlite_where=OPEN_ALERT,
     postgresql_where=OPEN_ALERT,
 )
+
+# A source's columns as the last load that followed them found them; `version` grows with each change.
+ACCEPTED_SCHEMA: Final = Table(
+    "accepted_schema",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("schema_json", Text, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "table_name"),
+)
+
+# One row a change and decision, however many runs meet it.
+SCHEMA_LOG: Final = Table(
+    "schema_log",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("change_id", Text, nullable=False),
+    Column("decision", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("column_name", Text, nullable=False),
+    Column("before", Text),
+    Column("after", Text),
+    Column("run_id", Text),
+    Column("actor", Text),
+    Column("reason", Text),
+    PrimaryKeyConstraint("pipeline_id", "table_name", "change_id", "decision"),
+)

@@ -18,6 +18,7 @@ from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.pipeline.planner import Planned
+from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes_without_run
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember, remember_source
 from hakiri_dagster.planning.plan import TablePlan
@@ -59,6 +60,7 @@ def work_through(
     for table in tables:
         _note_plan(planned.of(table), tally.of(table))
     for table, survey in planned.surveys:
+        tell_of_refused_changes_without_run(runtime.audit, tally, survey)
         if not planned.of(table).loads:
             remember(runtime.audit, survey, survey.due)
         elif not planned.of(table).refusals:

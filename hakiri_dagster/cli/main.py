@@ -20,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-schema_app = typer.Typer(help="The manifest's JSON Schema.", no_args_is_help=True)
+schema_app = typer.Typer(help="The manifest's JSON Schema, and what sources change of theirs.", no_args_is_help=True)
 pipeline_app = typer.Typer(help="The project's pipelines.", no_args_is_help=True)
 postgres_app = typer.Typer(help="The project's embedded PostgreSQL.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
@@ -152,6 +152,32 @@ def schema_export() -> NoReturn:
     from hakiri_dagster.cli.manifest_commands import schema_export as run
 
     _exit(run(_project))
+
+
+@schema_app.command("log")
+def schema_log(
+    pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None,
+    table: Annotated[str | None, typer.Option(help="One table only.")] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Every change of a source's columns, and what became of it."""
+    from hakiri_dagster.cli.schema_commands import log as run
+
+    _exit(run(_project, pipeline_id, table, as_json))
+
+
+@schema_app.command("accept")
+def schema_accept(
+    pipeline_id: Id,
+    table: Annotated[str | None, typer.Option(help="One table only.")] = None,
+    column: Annotated[str | None, typer.Option(help="One column only.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Permit the change of a source that is refused now, and no other."""
+    from hakiri_dagster.cli.schema_commands import accept as run
+
+    _exit(run(_project, pipeline_id, table=table, column=column, reason=reason, as_json=as_json))
 
 
 @pipeline_app.command("list")

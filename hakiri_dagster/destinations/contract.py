@@ -16,6 +16,7 @@ import pyarrow as pa
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Bounds, Slice
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.evolution import Widening
 
 LOAD_ID_COLUMN = "_hakiri_load_id"
 SOURCE_FILE_HASH_COLUMN = "_source_file_hash"
@@ -36,7 +37,7 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target table as it is now."""
+    """A target table as it is now. `retyped`: columns with the types that the next load gives them."""
 
     schema: str
     name: str
@@ -44,14 +45,19 @@ class Target:
     primary_key: tuple[str, ...]
     unique_keys: tuple[tuple[str, ...], ...]
     row_estimate: int | None = None
+    retyped: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What `plan` shows and `ensure_target` does: `create table …`, `add column …`, or a refusal."""
+    """What `plan` shows and `ensure_target` does: `create table …`, `add column …`, or a refusal.
+
+    `column`: of a refusal that somebody may permit, the column whose type it is about.
+    """
 
     description: str
     refused: bool = False
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +197,15 @@ class Destination(Protocol):
 
     def describe(self, table: Table) -> Target | None: ...
 
-    def planned_changes(self, table: Table, schema: SourceSchema, *, with_file_hash: bool) -> Sequence[SchemaChange]:
+    def planned_changes(
+        self, table: Table, schema: SourceSchema, *, with_file_hash: bool, widened: Sequence[Widening] = ()
+    ) -> Sequence[SchemaChange]:
         """What `ensure_target` would do; moves nothing."""
         ...
 
-    def ensure_target(self, table: Table, schema: SourceSchema, *, with_file_hash: bool) -> Target:
+    def ensure_target(
+        self, table: Table, schema: SourceSchema, *, with_file_hash: bool, widened: Sequence[Widening] = ()
+    ) -> Target:
         """Creates what is missing: schema, table, provenance columns, indexes, ledger, fence, quarantine's schema."""
         ...
 

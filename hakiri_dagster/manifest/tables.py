@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hakiri_dagster.manifest.contracts import Contract
 from hakiri_dagster.manifest.field_types import MAX_IDENTIFIER_BYTES
 from hakiri_dagster.manifest.load_spec import LoadMode, LoadSpec
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
@@ -58,6 +59,9 @@ class Table:
     schedule: str | None
     timezone: str
     origin: Origin
+    contract: Contract = "evolve"
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Old names of columns by their new ones."""
 
     @property
     def label(self) -> str:

@@ -19,9 +19,11 @@ from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
 from hakiri_dagster.pipeline.cursor_note import note_cursor
+from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
+from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
 from hakiri_dagster.pipeline.run_record import recorded
@@ -77,6 +79,7 @@ def run_chunks(way: Way, wanted: Wanted) -> Iterator[Step]:
 def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
     with misses_told(way):
         survey = retried(way, lambda: look(way.table, way.source, way.destination, way.audit, way.spark))
+    tell_of_refused_changes(way, survey)
     refuse_what_cannot_load(survey)
     with claimed(way, survey, wanted) as claims:
         yield from _not_loaded(way, wanted, claims)
@@ -105,11 +108,24 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     readable = [claim for claim in slices if not claim.settled]
     if not readable:
         return
-    target = retried(
-        way, lambda: way.destination.ensure_target(way.table, survey.schema, with_file_hash=survey.from_files)
-    )
+    target = retried(way, lambda: _target(way, survey))
+    if not target.retyped:
+        _settle(way, survey)
     for group in passes(readable):
         yield from _load_pass(way, survey, target, group)
+    if target.retyped and way.totals.chunks:
+        _settle(way, survey)
+
+
+def _target(way: Way, survey: Survey) -> Target:
+    return way.destination.ensure_target(
+        way.table, survey.schema, with_file_hash=survey.from_files, widened=survey.followed.widenings
+    )
+
+
+def _settle(way: Way, survey: Survey) -> None:
+    """From here on the source's columns are those that the target has followed."""
+    retried(way, lambda: settle(way.audit, way.table, survey.followed, run_id=way.run_id))
 
 
 def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[ChunkStep]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hakiri_dagster.errors import DestinationError, HakiriError
+from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.plan import (
@@ -59,13 +59,13 @@ def failed_plan(table: Table, error: HakiriError) -> TablePlan:
 
 
 def refuse_what_cannot_load(survey: Survey) -> None:
-    refused = [change.description for change in survey.changes if change.refused]
-    if refused:
-        raise DestinationError("; ".join(refused), where=survey.table.label)
+    if survey.refusals:
+        kind = SchemaIncompatible if survey.refused_changes else DestinationError
+        raise kind("; ".join(survey.refusals), where=survey.table.label)
 
 
 def _stages(survey: Survey) -> Sequence[Stage]:
-    refusals = [Refuse(change.description) for change in survey.changes if change.refused]
+    refusals = [Refuse(reason) for reason in survey.refusals]
     changes = [ChangeTarget(change.description) for change in survey.changes if not change.refused]
     carried = [CarryOver(survey.due.carried_over)] if survey.due.carried_over and survey.plan_changed else []
     loads = [LoadChunks(survey.due_keys, _estimate(survey))] if survey.due_keys else []

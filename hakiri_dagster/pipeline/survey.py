@@ -17,6 +17,7 @@ from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, PlanError, SourceError
 from hakiri_dagster.manifest.load_spec import WHOLE_TABLE_MODES
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.evolution import look_at_columns, refusals, refused_changes, settle
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks, plan_full
@@ -25,8 +26,10 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_files import due_files
 from hakiri_dagster.planning.due_full import due_full
+from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import plan_text, with_generation
 from hakiri_dagster.planning.repair import after_ledger, published_since, relied_on
+from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 from hakiri_dagster.planning.windows import parse_window
@@ -47,16 +50,31 @@ class Survey:
     plan_changed: bool
     target: Target | None
     ledger: tuple[LedgerEntry, ...]
+    evolution: Evolution | None
     changes: tuple[SchemaChange, ...]
     warnings: tuple[str, ...]
     moment: datetime
     taken_in: dict[str, FileVersion]
 
     @property
-    def schema(self) -> SourceSchema:
-        if self.discovery.schema is None:
+    def followed(self) -> Evolution:
+        if self.evolution is None:
             raise SourceError("the source's columns are not known", where=self.table.label)
-        return self.discovery.schema
+        return self.evolution
+
+    @property
+    def schema(self) -> SourceSchema:
+        """The columns that are loaded."""
+        return self.followed.loaded
+
+    @property
+    def refused_changes(self) -> tuple[Change, ...]:
+        return () if self.evolution is None else refused_changes(self.evolution, self.changes)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        by_contract = () if self.evolution is None else tuple(refusals(self.table, self.evolution))
+        return (*by_contract, *(change.description for change in self.changes if change.refused))
 
     @property
     def from_files(self) -> bool:
@@ -129,6 +147,9 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
     chunks, doubts = _chunks(table, shape, discovery, moment)
+    evolution = None
+    if discovery.schema is not None:
+        evolution = look_at_columns(table, source, discovery.schema, target, audit)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
     due = _due(table, shape, discovery, chunks, states, taken_in, moment)
     plan = _plan_text(table, shape, discovery)
@@ -145,8 +166,9 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         plan_changed=changed,
         target=target,
         ledger=ledger,
-        changes=_changes(table, destination, discovery),
-        warnings=(*discovery.warnings, *doubts, *due.warnings),
+        evolution=evolution,
+        changes=_changes(table, destination, evolution, with_file_hash=bool(discovery.files)),
+        warnings=(*discovery.warnings, *doubts, *due.warnings, *(warnings_of(evolution) if evolution else ())),
         moment=moment,
         taken_in=taken_in,
     )
@@ -186,6 +208,10 @@ def remember_source(audit: AuditDb, survey: Survey) -> None:
     if schema is not None and survey.source.text_format:
         audit.tables.put_schema(table.pipeline_id, table.name, schema, survey.source.read_as)
     audit.files.put(table.pipeline_id, table.name, survey.versions())
+    if survey.evolution is not None and survey.evolution.known is None and survey.target is not None:
+        settle(
+            audit, table, survey.evolution
+        )  # loaded before there was a record: what is there now is what was accepted
 
 
 def cursor_of(table: Table) -> str | None:
@@ -258,7 +284,11 @@ def _due(
             assert_never(shape)
 
 
-def _changes(table: Table, destination: Destination, discovery: Discovery) -> tuple[SchemaChange, ...]:
-    if discovery.schema is None:
+def _changes(
+    table: Table, destination: Destination, evolution: Evolution | None, *, with_file_hash: bool
+) -> tuple[SchemaChange, ...]:
+    if evolution is None:
         return ()
-    return tuple(destination.planned_changes(table, discovery.schema, with_file_hash=bool(discovery.files)))
+    return tuple(
+        destination.planned_changes(table, evolution.loaded, with_file_hash=with_file_hash, widened=evolution.widenings)
+    )

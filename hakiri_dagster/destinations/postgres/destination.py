@@ -28,6 +28,7 @@ from hakiri_dagster.destinations.postgres.target_setup import ensure_target
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.evolution import Widening
 
 
 class PostgresDestination:
@@ -43,17 +44,21 @@ class PostgresDestination:
         return None if found is None else found.target
 
     def planned_changes(
-        self, table: Table, schema: SourceSchema, *, with_file_hash: bool = False
+        self, table: Table, schema: SourceSchema, *, with_file_hash: bool = False, widened: Sequence[Widening] = ()
     ) -> Sequence[SchemaChange]:
         with self._connections.transaction(table.label) as connection:
             found = catalog.find(connection, table.target_schema, table.target_name)
-            changes = TargetPlanner(connection, table, schema, with_file_hash).changes(found)
-        return tuple(SchemaChange(change.description, refused=change.statement is None) for change in changes)
+            changes = TargetPlanner(connection, table, schema, with_file_hash, tuple(widened)).changes(found)
+        return tuple(
+            SchemaChange(change.description, refused=change.refused, column=change.column) for change in changes
+        )
 
-    def ensure_target(self, table: Table, schema: SourceSchema, *, with_file_hash: bool) -> Target:
+    def ensure_target(
+        self, table: Table, schema: SourceSchema, *, with_file_hash: bool, widened: Sequence[Widening] = ()
+    ) -> Target:
         self._ensure_control_schema()
         with self._connections.transaction(table.label) as connection:
-            return ensure_target(TargetPlanner(connection, table, schema, with_file_hash))
+            return ensure_target(TargetPlanner(connection, table, schema, with_file_hash, tuple(widened)))
 
     def encoder_plan(self, table: Table, target: Target, arrow_columns: Mapping[str, pa.DataType]) -> EncoderPlan:
         with self._connections.transaction(table.label) as connection:

@@ -20,6 +20,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.encoding import PostgresEncoderPlan
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 
@@ -38,7 +39,7 @@ def plan_encoder(
     if found is None:
         raise DestinationError("the target was dropped", where=table.label, hint="apply again: it is created anew")
     present = {column.name: column for column in found.target.columns}
-    types = catalog.base_types(connection, found.oid)
+    types = {**catalog.base_types(connection, found.oid), **_retyped(target)}
     required = mode_of(table).required(table)
     batch_columns = dict(arrow_columns)
     if LOAD_ID_COLUMN not in batch_columns:
@@ -46,6 +47,12 @@ def plan_encoder(
     return PostgresEncoderPlan(
         tuple(_plan_column(table, name, kind, present, types, required) for name, kind in batch_columns.items())
     )
+
+
+def _retyped(target: Target) -> dict[str, BaseType]:
+    """As the columns will be when the rows come in."""
+    kinds = ((name, parse_type(text)) for name, text in target.retyped)
+    return {name: BaseType(kind, (), comparable=True) for name, kind in kinds if kind is not None}
 
 
 def _plan_column(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
@@ -17,20 +17,29 @@ from hakiri_dagster.destinations.postgres.catalog import Found, existing_types, 
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.target_objections import name_objections, objections
-from hakiri_dagster.destinations.postgres.types import parse_type, wanted_type
+from hakiri_dagster.destinations.postgres.types import parse_type, type_in_ddl, wanted_type
+from hakiri_dagster.destinations.postgres.widening import retyping, wider_columns
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.evolution import Widening, permission
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing to do; without a statement it is a refusal."""
+    """One thing to do: by a statement, or by the load itself (`later`: a column and its type). With neither it is a
+    refusal, which may be permitted if it is of a `column`."""
 
     description: str
-    statement: sql.Composed | None
+    statement: sql.Composed | None = None
+    later: tuple[str, str] | None = None
+    column: str | None = None
     unique: tuple[str, ...] = ()
     """The columns of a unique index, which rows that are there already may not allow."""
+
+    @property
+    def refused(self) -> bool:
+        return self.statement is None and self.later is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,7 @@ class TargetPlanner:
     table: Table
     schema: SourceSchema
     with_file_hash: bool
+    widened: tuple[Widening, ...] = ()
 
     def changes(self, found: Found | None) -> list[Change]:
         wrong = name_objections(self.schema)
@@ -54,13 +64,13 @@ class TargetPlanner:
             return [_refusal(text) for text in wrong]
         own = [*self._provenance_columns(), *self._mode_columns()]
         wrong = objections(self.connection, self.table, self.schema, found, {column.name for column in own})
-        changes = [*map(_refusal, wrong), *self._schemas()]
+        changes = [*map(_refusal, wrong), *self.schemas()]
         wanted = [*self._source_columns(), *own]
         if found is None:
             return [*changes, self._create_table(wanted), *self._indexes(None)]
         present = {column.name for column in found.target.columns}
         added = [self._add_column(column) for column in wanted if column.name not in present]
-        return [*changes, *added, *self._indexes(found)]
+        return [*changes, *added, *self._wider(found), *self._indexes(found)]
 
     @property
     def _relation(self) -> sql.Identifier:
@@ -70,7 +80,7 @@ class TargetPlanner:
     def _label(self) -> str:
         return f"{self.table.target_schema}.{self.table.target_name}"
 
-    def _schemas(self) -> list[Change]:
+    def schemas(self) -> list[Change]:
         wanted = [self.table.target_schema]
         if self.table.validation.quarantine.enabled:
             wanted.append(self.table.quarantine_table[0])
@@ -131,6 +141,18 @@ class TargetPlanner:
         statement = sql.SQL("ALTER TABLE {} ADD COLUMN {}").format(self._relation, _definition(column))
         return Change(f"add column {column.name} {column.type} to {self._label}", statement)
 
+    def _wider(self, found: Found) -> Iterator[Change]:
+        emptied = mode_of(self.table).retypes_when_empty(found)
+        for wider in wider_columns(self.connection, found, self.widened, self._label, emptied=emptied):
+            retyped = (wider.name, str(wider.type))
+            if wider.refusal is not None:
+                permit = permission(self.table, wider.column)
+                yield Change(f"{wider.refusal} {permit}", column=wider.column)
+            elif emptied:
+                yield Change(f"{wider.description}, when the load has emptied it", later=retyped)
+            else:
+                yield Change(wider.description, retyping(self._relation, [retyped]))
+
     def _indexes(self, found: Found | None) -> list[Change]:
         changes = []
         if found is None or not found.has_load_id_index:
@@ -142,16 +164,13 @@ class TargetPlanner:
         keys = [self._primary_key] if found is None else found.target.unique_keys
         if key and all(set(key) != set(existing) for existing in keys):
             statement = sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(self._relation, names(key))
-            changes.append(Change(f"create unique index on {self._label} ({', '.join(key)})", statement, key))
+            changes.append(Change(f"create unique index on {self._label} ({', '.join(key)})", statement, unique=key))
         return changes
 
 
 def _refusal(text: str) -> Change:
-    return Change(text, None)
+    return Change(text)
 
 
 def _definition(column: NewColumn) -> sql.Composed:
-    if parse_type(column.type) is None:
-        raise ValueError(f"not a type: {column.type}")
-    kind = sql.SQL(column.type)  # parse_type lets nothing but a type's spelling pass
-    return sql.SQL("{} {}").format(sql.Identifier(column.name), kind)
+    return sql.SQL("{} {}").format(sql.Identifier(column.name), type_in_ddl(column.type))

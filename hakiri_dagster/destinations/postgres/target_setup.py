@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from psycopg import errors
 
 from hakiri_dagster.destinations.contract import Target
 from hakiri_dagster.destinations.postgres import catalog, ledger, marks
+from hakiri_dagster.destinations.postgres.between_readers import between_readers
 from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
@@ -18,21 +21,31 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('hakiri target ' || %s ||
 
 def ensure_target(planner: TargetPlanner) -> Target:
     found = _find(planner)
-    if not _wanted(planner, found) and found is not None:
-        return found.target
-    # schemas are shared by tables, so they have a lock of their own, always taken first
-    planner.connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri schemas', 0))")
+    changes = _wanted(planner, found)
+    if found is not None and all(change.later for change in changes):
+        return _with_types(found.target, changes)
+    if planner.schemas():  # they are shared by tables, so they have a lock of their own, always taken first
+        planner.connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri schemas', 0))")
     planner.connection.execute(_LOCK, (planner.table.target_schema, planner.table.target_name))
     found = _find(planner)
-    for change in _wanted(planner, found):
-        _execute(planner, change)
+    changes = _wanted(planner, found)
+    between_readers(planner.connection, lambda: _make(planner, changes))
     if found is None:
         ledger.forget_target(planner.connection, planner.table)
         marks.forget(planner.connection, planner.table)
     made = _find(planner)
     if made is None:
         raise DestinationError("the target was dropped while it was being made", where=planner.table.label)
-    return made.target
+    return _with_types(made.target, changes)
+
+
+def _make(planner: TargetPlanner, changes: list[Change]) -> None:
+    for change in changes:
+        _execute(planner, change)
+
+
+def _with_types(target: Target, changes: list[Change]) -> Target:
+    return replace(target, retyped=tuple(change.later for change in changes if change.later))
 
 
 def _execute(planner: TargetPlanner, change: Change) -> None:
@@ -72,7 +85,7 @@ def _find(planner: TargetPlanner) -> Found | None:
 
 def _wanted(planner: TargetPlanner, found: Found | None) -> list[Change]:
     changes = planner.changes(found)
-    refused = [change.description for change in changes if change.statement is None]
+    refused = [change.description for change in changes if change.refused]
     if refused:
         raise _refusal(planner.table, refused)
     return changes

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 import pyarrow as pa
+from psycopg import sql
 
 from hakiri_dagster.planning.columns import Column
 
@@ -60,6 +61,12 @@ def parse_type(text: str) -> PgType | None:
     if name == "float" and args:
         return PgType("real" if args[0] <= 24 else "double precision", (), dimensions)
     return PgType(_ALIASES.get(name, name), args, dimensions)
+
+
+def type_in_ddl(text: str) -> sql.SQL:
+    if parse_type(text) is None:
+        raise ValueError(f"not a type: {text}")
+    return sql.SQL(text)  # parse_type lets nothing but a type's spelling pass
 
 
 _SCALARS: dict[str, tuple[str, pa.DataType]] = {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Target
@@ -21,6 +22,7 @@ from hakiri_dagster.destinations.postgres.swap.dependents import OBJECTIONS, orp
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
 from hakiri_dagster.destinations.postgres.swap.patience import exchanged
 from hakiri_dagster.destinations.postgres.swap.portrait import lines, names_in_full
+from hakiri_dagster.destinations.postgres.widening import retyping
 from hakiri_dagster.errors import DestinationError, HakiriError
 from hakiri_dagster.manifest.tables import Table
 
@@ -41,6 +43,11 @@ class BlueGreen(Mode):
             connection.execute("RESET search_path")
         wrong = [f"blue_green cannot exchange the target: {reason}" for reason in reasons]
         return [*wrong, *_taken(connection, found)]
+
+    @override
+    def retypes_when_empty(self, found: Found) -> bool:
+        """PostgreSQL does not empty alone what foreign keys refer to."""
+        return not found.referenced_by
 
     @override
     def stage(self, work: Work) -> Staged:
@@ -75,9 +82,17 @@ class _Siblings(Staged):
     @override
     def expose(self) -> None:
         connection, load = self.work.connection, self.work.load
-        unchecked = exchanged(connection, load.table.label, self.pairs)
+        unchecked = exchanged(connection, load.table.label, self.pairs, reshape=self._reshape_old)
         leftovers.forget_siblings(connection, load.fence.load_id)
         leftovers.note_unchecked(connection, load.table, unchecked)
+
+    def _reshape_old(self) -> None:
+        """Its rows are about to go anyway; without them, another type costs nothing."""
+        target = self.work.load.target
+        if target.retyped:
+            old = relation(target.schema, target.name)
+            self.work.connection.execute(sql.SQL("TRUNCATE {}").format(old))
+            self.work.connection.execute(retyping(old, target.retyped))
 
     @override
     def finish(self) -> None:
@@ -123,6 +138,9 @@ def _make(work: Work) -> int:
         names_in_full(connection)
         leftovers.sweep(connection, load.table)
         new = sibling.make(connection, work.found.oid, load.target.schema, load.target.name, _prefix(work))
+        if load.target.retyped:
+            place = relation(load.target.schema, sibling.sibling_name(load.target.name))
+            connection.execute(retyping(place, load.target.retyped))
         leftovers.note_siblings(connection, load.table, [new], load.fence.load_id)
     return new
 

@@ -115,6 +115,10 @@ class Mode(Protocol):
         """Columns of the target that the mode fills by itself, with their types."""
         return {}
 
+    def retypes_when_empty(self, found: Found) -> bool:
+        """A load empties the target before its rows come in, and gives columns their new types then."""
+        return False
+
     def stage(self, work: Work) -> Staged:
         """Makes the state that the load leaves."""
         ...

@@ -12,6 +12,7 @@ from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
+from hakiri_dagster.destinations.postgres.widening import retyping
 from hakiri_dagster.manifest.tables import Table
 
 
@@ -32,11 +33,17 @@ class Truncate(Mode):
         )
 
     @override
+    def retypes_when_empty(self, found: Found) -> bool:
+        return True
+
+    @override
     def stage(self, work: Work) -> InTransaction:
         """The lock that keeps readers out is taken when the first rows are there, not before."""
         refuse_empty_source(work)
         target = relation(work.load.target.schema, work.load.target.name)
         work.connection.execute(sql.SQL("TRUNCATE {}").format(target))
+        if work.load.target.retyped:
+            work.connection.execute(retyping(target, work.load.target.retyped))
         # frozen rows are seen by snapshots older than this load, which would see an empty table otherwise
         freeze = not work.found.partitioned
         return InTransaction(work.blocks.copy_into(work.connection, target, work.load.columns, freeze=freeze))

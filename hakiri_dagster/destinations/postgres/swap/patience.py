@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from psycopg import errors
 
@@ -22,8 +22,12 @@ _TRIES_SECONDS = 180
 _PAUSE_SECONDS = 0.5
 
 
-def exchanged(connection: Connection, label: str, pairs: Sequence[Pair]) -> list[ChildKey]:
-    """In the open transaction, to be committed at once: from here on all others wait."""
+def exchanged(
+    connection: Connection, label: str, pairs: Sequence[Pair], *, reshape: Callable[[], None] = lambda: None
+) -> list[ChildKey]:
+    """In the open transaction, to be committed at once: from here on all others wait.
+
+    `reshape` gives the old relations, once they are locked, the shape that the new ones are to be compared with."""
     names_in_full(connection)
     for pair in pairs:
         lock_against_changes(connection, pair)
@@ -34,6 +38,7 @@ def exchanged(connection: Connection, label: str, pairs: Sequence[Pair]) -> list
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = {wait}".encode())
                 lock(connection, pairs)
+                reshape()
                 return exchange(connection, pairs)
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             if time.monotonic() > deadline:

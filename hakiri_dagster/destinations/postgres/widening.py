@@ -1,0 +1,140 @@
+"""Target columns that need a wider type, as the source's have one: what is done at once, what needs a word first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, LiteralString
+
+from psycopg import sql
+
+from hakiri_dagster.destinations.contract import TargetColumn
+from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
+from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.types import type_in_ddl
+from hakiri_dagster.planning.evolution import Widening
+from hakiri_dagster.planning.source_types import SourceType, holds, postgres_type
+
+BIG_BYTES: int = 1024**3
+"""A table of this size is rewritten for seconds, during which nobody reads it."""
+
+_TEXT: Final = SourceType("text")
+_BY_PRECISION: Final = frozenset(
+    {
+        "timestamp without time zone", "timestamp with time zone", "time without time zone", "time with time zone",
+        "interval", "bit varying",
+    }
+)  # fmt: skip
+
+# What PostgreSQL would not alter a column's type under.
+_IN_THE_WAY: LiteralString = """
+SELECT DISTINCT CASE c.relkind WHEN 'm' THEN 'the materialized view ' WHEN 'v' THEN 'the view '
+                ELSE 'a rule on ' END || c.oid::regclass
+FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = r.ev_class
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
+UNION ALL
+SELECT DISTINCT format('the generated column %%s', quote_ident(g.attname))
+FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum AND g.attgenerated <> ''
+WHERE d.classid = 'pg_attrdef'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
+UNION ALL
+SELECT DISTINCT format('the policy %%s', quote_ident(p.polname))
+FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid
+WHERE d.classid = 'pg_policy'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
+UNION ALL
+SELECT DISTINCT format('the trigger %%s', quote_ident(t.tgname))
+FROM pg_depend d JOIN pg_trigger t ON t.oid = d.objid AND NOT t.tgisinternal
+WHERE d.classid = 'pg_trigger'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
+UNION ALL
+SELECT DISTINCT format('the condition of the publication %%s', quote_ident(b.pubname))
+FROM pg_depend d JOIN pg_publication_rel r ON r.oid = d.objid JOIN pg_publication b ON b.oid = r.prpubid
+WHERE d.classid = 'pg_publication_rel'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
+UNION ALL
+SELECT 'the partition key' FROM pg_partitioned_table
+WHERE partrelid = %(oid)s AND %(position)s::int2 = ANY (partattrs::int2[])
+UNION ALL
+SELECT format('the parent table %%s', inhparent::regclass) FROM pg_inherits
+WHERE inhrelid = %(oid)s
+"""
+
+_PLACE: LiteralString = """
+SELECT attnum, pg_table_size(attrelid) FROM pg_attribute WHERE attrelid = %s AND attname = %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wider:
+    """A column and the type it is to have. `refusal`: why not without a word."""
+
+    column: str
+    name: str
+    type: SourceType
+    description: str
+    refusal: str | None = None
+
+
+def wider_columns(
+    connection: Connection, found: Found, widened: tuple[Widening, ...], label: str, *, emptied: bool
+) -> Iterator[Wider]:
+    """`emptied`: the load puts new rows in the place of all, so that nothing is rewritten."""
+    present = {column.name: column for column in found.target.columns}
+    for widening in widened:
+        column = present.get(stored_name(widening.column))
+        if column is not None and _needs_room(column, widening):
+            yield from _wider(connection, found, column, widening, label, emptied=emptied)
+
+
+def _needs_room(column: TargetColumn, widening: Widening) -> bool:
+    """A type that somebody chose instead of the source's stays as it is."""
+    now = postgres_type(column.type)
+    if column.generated or holds(now, widening.after) or not holds(now, widening.before):
+        return False
+    return holds(widening.after, now) or (widening.after == _TEXT and not now.is_array)
+
+
+def _wider(
+    connection: Connection, found: Found, column: TargetColumn, widening: Widening, label: str, *, emptied: bool
+) -> Iterator[Wider]:
+    place = connection.execute(_PLACE, (found.oid, column.name)).fetchone()
+    assert place is not None
+    position, size = place
+    what = f"alter column {column.name} of {label} from {column.type} to {widening.after}"
+    blockers = [row[0] for row in connection.execute(_IN_THE_WAY, {"oid": found.oid, "position": position})]
+    if blockers:
+        if not widening.accepted:
+            yield Wider(widening.column, column.name, widening.after, what, _blocked(what, blockers))
+        return
+    if emptied or is_catalog_only(postgres_type(column.type), widening.after):
+        yield Wider(widening.column, column.name, widening.after, what)
+        return
+    rows = "" if found.target.row_estimate is None else f" of about {found.target.row_estimate:,} rows"
+    cost = f"the table{rows} ({size / 2**20:,.0f} MiB) is rewritten, and nobody can read it meanwhile"
+    refusal = None
+    if size >= BIG_BYTES and not widening.accepted:
+        refusal = f"to {what}, {cost}; load it with mode blue_green or truncate, or"
+    yield Wider(widening.column, column.name, widening.after, f"{what}: {cost}", refusal)
+
+
+def _blocked(what: str, blockers: list[str]) -> str:
+    return (
+        f"cannot {what}, because of {', '.join(sorted(blockers))}; drop what is in the way and make it again after the "
+        "next load; or keep the column's type, so that values which do not fit it are set aside, and"
+    )
+
+
+def is_catalog_only(now: SourceType, then: SourceType) -> bool:
+    """PostgreSQL knows that the rows can stay as they are."""
+    if now.is_array or then.is_array:
+        return False
+    if now.name == then.name == "numeric":
+        return then.size is None or (now.size is not None and now.scale == then.scale and then.size >= now.size)
+    if now.name == "character varying":
+        return then.name in ("character varying", "text")
+    return (now.name, then.name) == ("cidr", "inet") or (now.name == then.name and now.name in _BY_PRECISION)
+
+
+def retyping(place: sql.Composable, retyped: Iterable[tuple[str, str]]) -> sql.Composed:
+    changes = sql.SQL(", ").join(
+        sql.SQL("ALTER COLUMN {} TYPE {}").format(sql.Identifier(name), type_in_ddl(kind)) for name, kind in retyped
+    )
+    return sql.SQL("ALTER TABLE {} {}").format(place, changes)
