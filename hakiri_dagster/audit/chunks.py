@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, case, null, select, update
 
 from hakiri_dagster.audit.chunk_rows import Values, bounds_from_json, from_row, to_values
 from hakiri_dagster.audit.claiming import ClaimRequest, HolderIsDead, claim_rows
-from hakiri_dagster.audit.claims import Claim, Claims, Failure, Outcome
+from hakiri_dagster.audit.claims import BusyChunk, Claim, Claims, Failure, Outcome
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.held_rows import holds, of_table, require_held, rows_of_claims, update_rows
 from hakiri_dagster.audit.schema import PIPELINE_CHUNKS
@@ -32,6 +32,20 @@ class ChunkReader:
         """Of every plan the table ever had: older ones tell what is published."""
         query = select(PIPELINE_CHUNKS).where(*of_table(pipeline_id, table)).order_by(_C.chunk_id)
         return self._transactions.read(lambda c: tuple(map(from_row, c.execute(query))))
+
+    def held(self, pipeline_id: str, table: str, holder_is_dead: HolderIsDead) -> tuple[BusyChunk, ...]:
+        """Chunks that somebody who lives works on."""
+        query = select(_C.chunk_id, _C.holder_node, _C.leased_until).where(
+            *of_table(pipeline_id, table), _C.status == "running"
+        )
+
+        def work(connection: Connection) -> tuple[BusyChunk, ...]:
+            now = self._transactions.now(connection)
+            rows = connection.execute(query.order_by(_C.chunk_id)).all()
+            return tuple(BusyChunk(key, holder) for key, holder, until in rows if until and until > now)
+
+        held = self._transactions.read(work)
+        return tuple(chunk for chunk in held if chunk.holder is None or holder_is_dead(chunk.holder) is not True)
 
     def file_states(self, pipeline_id: str, table: str) -> tuple[tuple[SourceFile, str], ...]:
         """ADR-0004's PENDING, PROCESSING, COMMITTED, FAILED: the chunk's status by another name."""

@@ -23,7 +23,9 @@ app = typer.Typer(
 schema_app = typer.Typer(help="The manifest's JSON Schema, and what sources change of theirs.", no_args_is_help=True)
 pipeline_app = typer.Typer(help="The project's pipelines.", no_args_is_help=True)
 postgres_app = typer.Typer(help="The project's embedded PostgreSQL.", no_args_is_help=True)
+backup_app = typer.Typer(help="Targets as they were before their loads.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
+app.add_typer(backup_app, name="backup")
 app.add_typer(pipeline_app, name="pipeline")
 app.add_typer(postgres_app, name="postgres")
 
@@ -194,6 +196,31 @@ def pipeline_show(pipeline_id: Id, as_json: Json = False) -> NoReturn:
     from hakiri_dagster.cli.manifest_commands import pipeline_show as run
 
     _exit(run(_project, pipeline_id, as_json))
+
+
+@backup_app.command("list")
+def backup_list(
+    pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False
+) -> NoReturn:
+    """The copies that `backup_before_load` has kept, table by table, the newest first."""
+    from hakiri_dagster.cli.backup_commands import backup_list as run
+
+    _exit(run(_project, pipeline_id, as_json))
+
+
+@backup_app.command("restore")
+def backup_restore(
+    pipeline_id: Id,
+    table: Annotated[str | None, typer.Option(help="The table; needed if the pipeline has several.")] = None,
+    generation: Annotated[int | None, typer.Option(min=1, help="1 is the newest copy, and the default.")] = None,
+    load_id: Annotated[int | None, typer.Option(help="The copy made before this load, instead.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> NoReturn:
+    """Put the rows of a copy back. The rows that they replace become a copy themselves."""
+    from hakiri_dagster.cli.backup_commands import Choice
+    from hakiri_dagster.cli.backup_commands import backup_restore as run
+
+    _exit(run(_project, pipeline_id, table, Choice(generation, load_id), unasked=yes))
 
 
 @postgres_app.command("start")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -139,6 +139,31 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Backup:
+    """The target as it was before a load, or before the restoring of another backup. `load_id` is the later one's;
+    `generation` 1 is the newest."""
+
+    generation: int
+    load_id: int
+    run_id: str
+    relation: str
+    rows: int
+    made_before: Literal["load", "restore"]
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """`left_out` are columns that the target no longer has. `undoable`: the rows that these replace are a backup now;
+    where there were none, there is none."""
+
+    rows: int
+    backup: Backup
+    left_out: tuple[str, ...]
+    undoable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class BadRow:
     """A row set aside. `row` is JSON text."""
 
@@ -227,6 +252,14 @@ class Destination(Protocol):
 
     def parallel_prepare(self, table: Table, target: Target) -> bool:
         """Whether two prepares of different chunks may be open at once without waiting for each other."""
+        ...
+
+    def backups(self, table: Table) -> Sequence[Backup]:
+        """The newest first."""
+        ...
+
+    def restore(self, table: Table, load_id: int, *, holder: str, run_id: str) -> Restored:
+        """Puts the rows of a backup in the place of the target's, which become a backup themselves."""
         ...
 
     def close(self) -> None: ...

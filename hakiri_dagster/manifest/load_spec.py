@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, TableName, Text, Whole, wrong
 
 LoadMode = Literal[
     "append", "truncate", "upsert", "blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"
 ]
+ADDING_MODES: frozenset[LoadMode] = frozenset({"append", "incremental_watermark"})
+"""They change no row that another slice has published."""
 WHOLE_TABLE_MODES: frozenset[LoadMode] = frozenset({"truncate", "blue_green", "delete_missing", "scd2"})
 
 
@@ -69,6 +71,29 @@ class RowCountDeltaSpec(Model):
         return self
 
 
+class BackupSpec(Model):
+    """How many copies of the target are kept."""
+
+    keep: Whole = Field(default=1, ge=1, description="How many copies are kept, the newest ones.")
+
+
+def _backup(value: Any) -> Any:
+    match value:
+        case True:
+            return {}
+        case False:
+            return None
+        case None | dict() | BackupSpec():
+            return value
+        case _:
+            raise wrong("must be true, false or a table", "write `true`, or `{ keep = 3 }`")
+
+
+Backup = Annotated[
+    BackupSpec | None, BeforeValidator(_backup, json_schema_input_type=Annotated[bool, Strict()] | BackupSpec)
+]
+
+
 class LoadSpec(Model):
     """How rows are published."""
 
@@ -118,6 +143,10 @@ class LoadSpec(Model):
     expected_row_count_delta: RowCountDeltaSpec | None = Field(
         default=None, description="Raises an alert for a run that loads far more or fewer rows than the ones before it."
     )
-    backup_before_load: Flag = Field(default=False, description="Keeps a copy of the target before it is replaced.")
+    backup_before_load: Backup = Field(
+        default=None,
+        description="Keeps a copy of the target as it was before a run that may change or delete its rows; "
+        "`true` keeps one.",
+    )
     pre_hook: Hooks | None = Field(default=None, description="One hook, or a list: before the load.")
     post_hook: Hooks | None = Field(default=None, description="One hook, or a list: after the load, if it succeeded.")

@@ -15,7 +15,6 @@ MODES = frozenset({"incremental_watermark", "cdc_mirror", "scd2"})
 FEATURES: Mapping[KeyPath, str] = {
     ("load", "pre_hook"): "hooks (`pre_hook`)",
     ("load", "post_hook"): "hooks (`post_hook`)",
-    ("load", "backup_before_load"): "`backup_before_load`",
     ("validate", "dataset_level"): "dataset validators (`dataset_level`)",
     ("validate", "row_level"): "row rules (`row_level`)",
     ("transforms",): "`transforms`",

@@ -45,6 +45,7 @@ _HEADINGS = {
     "MaxLengthRule": "The row rule `max_length`",
     "FieldTypeRule": "The row rule `field_type`",
     "RowCountDeltaSpec": "`load.expected_row_count_delta`",
+    "BackupSpec": "`load.backup_before_load`",
     "SqlHook": "The hook `sql`",
     "RefreshMatViewHook": "The hook `refresh_mat_view`",
     "WebhookHook": "The hook `webhook`",

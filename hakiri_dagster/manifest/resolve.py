@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.landing import Landings
-from hakiri_dagster.manifest.load_spec import LoadMode, LoadSpec
+from hakiri_dagster.manifest.load_spec import ADDING_MODES, LoadMode, LoadSpec
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.source_config import as_config
@@ -63,6 +63,10 @@ def pipeline_warnings(declared: Declared, landings: Landings) -> Iterator[Proble
         if load.upsert_key and _mode(load, table) == "append" and load.mode is None:
             message = f"table `{table.name}`: `upsert_key` has no effect, as its load mode is `append`"
             yield entry.problem(("tables", index), message, 'set `load.mode = "upsert"`')
+        mode = _mode(load, table)
+        if load.backup_before_load is not None and mode in ADDING_MODES:
+            message = f"table `{table.name}`: `backup_before_load` has no effect, as load mode `{mode}` only adds rows"
+            yield entry.problem(("tables", index), message, "take it out, or set it to false for this table")
 
 
 def _source(spec: PipelineSpec, root: Path) -> Endpoint | None:

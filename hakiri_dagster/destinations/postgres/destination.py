@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hakiri_dagster.destinations.contract import (
+    Backup,
     BadRow,
     Candidate,
     EncoderPlan,
@@ -15,14 +16,16 @@ from hakiri_dagster.destinations.contract import (
     LedgerEntry,
     Load,
     PreparedLoad,
+    Restored,
     SchemaChange,
     Target,
 )
-from hakiri_dagster.destinations.postgres import catalog, fence, ledger, loading, quarantine
+from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, loading, quarantine
 from hakiri_dagster.destinations.postgres.connection import Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.restoring import restore
 from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
 from hakiri_dagster.destinations.postgres.target_setup import ensure_target
 from hakiri_dagster.errors import DestinationError
@@ -83,6 +86,14 @@ class PostgresDestination:
 
     def parallel_prepare(self, table: Table, target: Target) -> bool:
         return mode_of(table).parallel(target)
+
+    def backups(self, table: Table) -> Sequence[Backup]:
+        with self._connections.transaction(table.label) as connection:
+            return backups.entries(connection, table)
+
+    def restore(self, table: Table, load_id: int, *, holder: str, run_id: str) -> Restored:
+        self._ensure_control_schema()
+        return restore(self._connections, table, load_id, holder=holder, run_id=run_id)
 
     def close(self) -> None:
         self._connections.close()

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import psycopg
 
 from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load
-from hakiri_dagster.destinations.postgres import catalog, fence, ledger, marks
+from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
 from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
+from hakiri_dagster.destinations.postgres.exclusion import keep_restores_out
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
 from hakiri_dagster.destinations.postgres.modes.contract import Staged, Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
@@ -66,6 +67,9 @@ class OpenLoad:
         finally:
             self.undo()
         self.staged.finish()
+        kept = self.load.table.load.backup_before_load
+        if kept is not None:
+            backups.prune(self.connections, self.load.table, kept.keep)
         return published
 
     def undo(self) -> None:
@@ -116,6 +120,7 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
     try:
         with _answered(connections, load):
             fence.name_attempt(connection, load)
+            keep_restores_out(connections, connection, load)
             fence.check_fence(connection, load, lock=False)
             found = catalog.find(connection, load.target.schema, load.target.name)
             if found is None:
@@ -127,6 +132,8 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
             replaced = replaced_by(connection, load)
             if replaced.load_ids and mode.looks_for_load_ids:
                 sum_up(connections, found.oid)
+            if load.table.load.backup_before_load is not None and mode.overwrites:
+                backups.keep_rows(connection, load)
             staged = mode.stage(Work(connections, connection, load, found, blocks, replaced))
             cursor_max = candidate.cursor_max
     except BaseException:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from hakiri_dagster.audit.status import ChunkNumbers, StatusDocument, Throughput
 from hakiri_dagster.cli.alerts_command import AlertDocument
+from hakiri_dagster.cli.backup_commands import BackupDocument
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
 from hakiri_dagster.cli.tally import TableTally, Tally
@@ -105,6 +106,11 @@ def test_the_answer_of_status() -> None:
 def test_the_answer_of_alerts() -> None:
     (alert,) = ANSWERS["alerts"]["alerts"]
     assert list(alert) == list(names(AlertDocument))
+
+
+def test_the_answer_of_backup_list() -> None:
+    (backup,) = ANSWERS["backup list"]["backups"]
+    assert list(backup) == list(names(BackupDocument))
 
 
 def test_the_answer_of_doctor() -> None:

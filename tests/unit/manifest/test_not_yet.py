@@ -54,7 +54,6 @@ def test_every_quality_and_hook_key_of_the_seed_is_refused_by_name_at_its_own_pl
         "preHook": "hooks (`pre_hook`) are not yet built",
         "postHook": "hooks (`post_hook`) are not yet built",
         "incremental_watermark": "load mode `incremental_watermark` is not yet built",
-        "backupBeforeLoad": "`backup_before_load` is not yet built",
     }
 
 
@@ -97,7 +96,7 @@ def test_asking_for_nothing_is_not_refused(load: Load) -> None:
 {"id": "shop", "source": {"connector": "files", "config": {"path": "data"}}, "tables": ["a"],
  "transforms": [], "rowLevel": [], "datasetLevel": {}, "backupBeforeLoad": false, "preHook": null}
 """
-    assert load(None, {"shop.json": text}).tables[0].load.backup_before_load is False
+    assert load(None, {"shop.json": text}).tables[0].load.backup_before_load is None
 
 
 def test_a_misspelt_connector_is_told_which_one_was_meant(read: Read) -> None:

@@ -24,6 +24,7 @@ _MICROSECONDS = 1_000_000
 class Append(Mode):
     clears_target = False
     looks_for_load_ids = True
+    overwrites = False
 
     @override
     def objections(

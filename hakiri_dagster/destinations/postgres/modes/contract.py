@@ -89,6 +89,9 @@ class Mode(Protocol):
     looks_for_load_ids: bool
     """It finds the rows of earlier loads by their load ids."""
 
+    overwrites: bool = True
+    """A load may change or delete rows that another one has published: what `backup_before_load` is for."""
+
     def objections(
         self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
     ) -> Sequence[str]:

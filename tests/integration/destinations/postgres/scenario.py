@@ -124,7 +124,12 @@ class Shop:
         return self.destination.claim(self.table, [key], holder)[key]
 
     def load(
-        self, slice_: Slice = WHOLE, fence: Fence | None = None, attempt: int = 1, supersedes: tuple[str, ...] = ()
+        self,
+        slice_: Slice = WHOLE,
+        fence: Fence | None = None,
+        attempt: int = 1,
+        supersedes: tuple[str, ...] = (),
+        run_id: str = "run-1",
     ) -> Load:
         target = self.ensure()
         plan = self.plan(target)
@@ -132,7 +137,7 @@ class Shop:
             table=self.table,
             slice=slice_,
             fence=fence or self.claim(slice_),
-            run_id="run-1",
+            run_id=run_id,
             attempt=attempt,
             target=target,
             columns=plan.columns,

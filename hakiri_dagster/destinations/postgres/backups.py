@@ -1,0 +1,114 @@
+"""Copies of a target as it was before a load. A copy is made in the load's own transaction, so that there is one if,
+and only if, the load is published; what it copies is what was committed when the load began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Literal
+
+from psycopg import errors, sql
+
+from hakiri_dagster.destinations.contract import Backup, Load
+from hakiri_dagster.destinations.postgres.catalog import stored_name, target_of
+from hakiri_dagster.destinations.postgres.connection import Connection, Connections, relation
+from hakiri_dagster.destinations.postgres.control_schema import SCHEMA
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.manifest.tables import Table
+
+_NAME_BYTES = 63
+
+# The newest first.
+_BACKUPS = """
+SELECT load_id, run_id, relation::text, rows, made_before, made_at
+FROM hakiri.backup
+WHERE pipeline_id = %s AND table_name = %s AND target = %s
+  AND to_regclass(format('hakiri.%%I', relation)) IS NOT NULL
+ORDER BY made_at DESC, load_id DESC
+"""
+
+# A run that loads many chunks makes one copy, before the first of them.
+_MADE = """
+SELECT EXISTS (SELECT FROM hakiri.backup
+               WHERE load_id = %s OR (pipeline_id, table_name, target, run_id) = (%s, %s, %s, %s))
+"""
+
+_NOTE = """
+INSERT INTO hakiri.backup (load_id, pipeline_id, table_name, target, run_id, relation, rows, made_before)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+# What default privileges give away; the owner's own stay.
+_GRANTEES = """
+SELECT DISTINCT CASE grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(grantee) END
+FROM pg_class CROSS JOIN LATERAL aclexplode(relacl)
+WHERE oid = to_regclass(format('hakiri.%%I', %s::text)) AND grantee <> relowner
+"""
+
+
+def entries(connection: Connection, table: Table) -> tuple[Backup, ...]:
+    """None in a destination that never made one."""
+    try:
+        rows = connection.execute(_BACKUPS, _of(table)).fetchall()
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        connection.rollback()
+        return ()
+    return tuple(Backup(generation, *row) for generation, row in enumerate(rows, start=1))
+
+
+def keep_rows(connection: Connection, load: Load, before: Literal["load", "restore"] = "load") -> bool:
+    """Of an empty target there is nothing to keep."""
+    if before == "load" and _is_made(connection, load):
+        return True
+    target = relation(load.target.schema, load.target.name)
+    with _every_row(connection):
+        found = connection.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(target)).fetchone()
+        if found != (True,):
+            return False
+        name = backup_name(load.target.schema, load.target.name, load.fence.load_id)
+        copied = connection.execute(
+            sql.SQL("CREATE TABLE {} AS SELECT * FROM {}").format(relation(SCHEMA, name), target)
+        ).rowcount
+    _keep_private(connection, name)
+    connection.execute(_NOTE, (load.fence.load_id, *_of(load.table), load.run_id, name, copied, before))
+    return True
+
+
+def prune(connections: Connections, table: Table, keep: int) -> None:
+    """Who still reads an old copy keeps it until the next load."""
+    with suppress(HakiriError), connections.transaction(table.label) as connection:
+        connection.execute("SET LOCAL lock_timeout = '1s'")
+        for backup in entries(connection, table)[keep:]:
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation(SCHEMA, backup.relation)))
+            connection.execute("DELETE FROM hakiri.backup WHERE load_id = %s", (backup.load_id,))
+
+
+def backup_name(schema: str, name: str, load_id: int) -> str:
+    """The load id makes it the only one, however much of the rest is cut off."""
+    tail = f"_{load_id}"
+    whole = f"backup_{stored_name(schema)}_{stored_name(name)}".encode()
+    return whole[: _NAME_BYTES - len(tail)].decode(errors="ignore") + tail
+
+
+def _is_made(connection: Connection, load: Load) -> bool:
+    return connection.execute(_MADE, (load.fence.load_id, *_of(load.table), load.run_id)).fetchone() == (True,)
+
+
+@contextmanager
+def _every_row(connection: Connection) -> Iterator[None]:
+    """A policy that hides rows from this role is an error here: a copy without them would be none."""
+    was = connection.execute("SHOW row_security").fetchone()
+    connection.execute("SET LOCAL row_security = off")
+    yield
+    connection.execute("SELECT set_config('row_security', %s, true)", was)
+
+
+def _keep_private(connection: Connection, name: str) -> None:
+    grantees: Sequence[tuple[str | None]] = connection.execute(_GRANTEES, (name,)).fetchall()
+    for (grantee,) in grantees:
+        role = sql.SQL("PUBLIC") if grantee is None else sql.Identifier(grantee)
+        connection.execute(sql.SQL("REVOKE ALL ON TABLE {} FROM {}").format(relation(SCHEMA, name), role))
+
+
+def _of(table: Table) -> tuple[str, str, str]:
+    return table.pipeline_id, table.name, target_of(table)
