@@ -58,11 +58,21 @@ class Warehouse:
         key = sql.SQL(", PRIMARY KEY ({})").format(_names(KEYS[table])) if keyed else sql.SQL("")
         self.run(sql.SQL("CREATE TABLE {} ({}{})").format(sql.Identifier(schema, table), columns, key))
 
+    @property
+    def log(self) -> Path:
+        return self._server.home.log
+
     def psql(self, *commands: str) -> subprocess.Popen[bytes]:
-        binary = reachable_binaries(self._server.home.account) / "psql"
         flags = [flag for command in commands for flag in ("-c", command)]
+        return self._client("psql", "-Xq", "-v", "ON_ERROR_STOP=1", *flags)
+
+    def pgbench(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return self._client("pgbench", *arguments)
+
+    def _client(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        binary = reachable_binaries(self._server.home.account) / name
         return subprocess.Popen(
-            [binary, "-Xq", "-v", "ON_ERROR_STOP=1", *flags],
+            [binary, *arguments],
             env={**os.environ, **_environment(self.url)},
             stdout=subprocess.DEVNULL,
         )

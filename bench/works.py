@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from drive import Applied, Engine, apply_cold, load_location
 from memory import PeakMemory
 from projects import SCHEMA, Project, fresh_project
+from readers import Reads, reading
 from reference import Warehouse, copy_seconds, dlt_seconds, keyed_copy_seconds, upsert_seconds
 from tpch import KEYS, Data, small_files
 
@@ -91,6 +92,13 @@ source = { connector = "files", config = { path = "work" } }
 tables = [{ name = "lineitem", path = "work/*.parquet" }]
 load = { mode = "truncate" }
 """
+POINT_READS = """
+\\set order random(1, ORDERS)
+SELECT l_quantity FROM measured.lineitem WHERE l_orderkey = :order AND l_linenumber = 1;
+"""
+SCANS = """
+SELECT l_shipmode, sum(l_extendedprice * (1 - l_discount)), count(DISTINCT l_suppkey) FROM measured.lineitem GROUP BY 1;
+"""
 MONTHLY = """
 [[pipeline]]
 id = "work"
@@ -161,6 +169,37 @@ def blue_green(bench: Bench) -> Iterator[Row]:
         lambda: _lineitem(bench, manifest), BY_HAND, lambda: keyed_copy_seconds(bench.warehouse, bench.data)
     )
     yield _ratio("lineitem with a primary key → `blue_green`", seconds, BY_HAND, by_hand, 1.8)
+
+
+def blue_green_readers(bench: Bench) -> Iterator[Row]:
+    """The first load is nobody's concern; the second one exchanges what all read."""
+    manifest = BLUE_GREEN.replace("KEYS", _listed(KEYS["lineitem"]))
+    source = bench.data.parquet("lineitem")
+    orders = pq.ParquetFile(bench.data.parquet("orders")).metadata.num_rows
+    with bench.project(manifest) as project:
+        project.link(source, "work/lineitem.parquet")
+        with Engine(project.folder, project.env) as engine:
+            engine.apply("work")
+            reads = _exchanged_under(bench, project, engine, POINT_READS.replace("ORDERS", str(4 * orders)), 20)
+            longest = max(reads.waits, default=0)
+            yield _limited("`blue_green`: 20 point readers' longest wait for a lock", longest, "ms", 50)
+            title = f"the slowest of their {reads.count:,} reads, none of which failed"
+            yield _limited(title, reads.slowest_ms, "ms", 200)
+            reads = _exchanged_under(bench, project, engine, SCANS, 4)
+            title = "`blue_green` under 4 readers that scan all rows: until the exchange got in"
+            yield _limited(title, reads.exchange_seconds, "s", 60)
+            longest = max(reads.waits, default=0) / 1000
+            yield _limited("those readers' longest wait for a lock (the lock timeout)", longest, "s", 5.1)
+
+
+def _exchanged_under(bench: Bench, project: Project, engine: Engine, statements: str, clients: int) -> Reads:
+    """Loads the same rows once more: a new name makes the file a new one."""
+    work = project.folder / "work"
+    (file,) = work.glob("*.parquet")
+    file.rename(work / f"again{file.name}")
+    with reading(bench.warehouse, statements, clients) as reads:
+        engine.apply("work")
+    return reads
 
 
 def upsert_orders(bench: Bench) -> Iterator[Row]:
@@ -257,6 +296,7 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "dlt": truncate_against_dlt,
     "append": append_monthly,
     "blue-green": blue_green,
+    "blue-green-readers": blue_green_readers,
     "upsert-orders": upsert_orders,
     "upsert-lineitem": upsert_lineitem,
     "from-postgres": from_postgres,
@@ -362,6 +402,12 @@ def _ratio(title: str, seconds: float, compared: str, reference: float, at_most:
 
 def _absolute(title: str, seconds: float, at_most: float) -> Row:
     return Row(title, _time(seconds), "", _time(seconds), _time(at_most), seconds <= at_most)
+
+
+def _limited(title: str, measured: float, unit: str, at_most: float) -> Row:
+    return Row(
+        title, f"{measured:.1f} {unit}", "", f"{measured:.1f} {unit}", f"{at_most:g} {unit}", measured <= at_most
+    )
 
 
 def _time(seconds: float) -> str:

@@ -222,6 +222,25 @@ def watching(shop: Shop) -> Iterator[list[int]]:
     assert failures == []
 
 
+SEEN_BY_OLDER_SNAPSHOTS = {"truncate": [(1, "ann"), (2, "ben"), (3, "cid")], "blue_green": []}
+"""The rows of `truncate` are frozen. What blue_green exchanged has rows that are younger than the snapshot only."""
+
+
+@every_mode
+def test_a_repeatable_read_that_began_before_sees_what_the_documents_say(make_shop: MakeShop, mode: LoadMode) -> None:
+    shop = make_shop(mode)
+    shop.publish(FIRST)
+    with psycopg.connect(shop.url) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT 1")
+        shop.publish(SECOND)
+        seen = reader.execute("SELECT id, customer FROM raw.orders ORDER BY id").fetchall()
+        assert seen == SEEN_BY_OLDER_SNAPSHOTS.get(mode, [(1, "ann"), (2, "bob")])
+        reader.rollback()
+        seen = reader.execute("SELECT id, customer FROM raw.orders ORDER BY id").fetchall()
+        assert seen == [(1, "ann"), (2, "ben"), (3, "cid")]
+
+
 @every_mode
 def test_a_backend_that_is_lost_while_rows_are_fed_is_a_transient_error(make_shop: MakeShop, mode: LoadMode) -> None:
     shop = make_shop(mode)
