@@ -147,7 +147,7 @@ load = { mode = "truncate" }
 
 def truncate(bench: Bench) -> Iterator[Row]:
     title = f"lineitem, Parquet → `truncate`, SF {bench.scale}"
-    yield bench.against_yardstick(title, lambda: _lineitem(bench, LINEITEM), 2.6)
+    yield bench.against_yardstick(title, lambda: _lineitem(bench, LINEITEM), 2.2)
 
 
 def truncate_against_dlt(bench: Bench) -> Iterator[Row]:
