@@ -94,6 +94,10 @@ class NothingThere(SourceError):
     """No file is where the source's rows should be."""
 
 
+class StreamRefused(SourceError):
+    """A stream of changes cannot be opened here; the rest of the project is not concerned."""
+
+
 class DestinationError(HakiriError):
     """The destination refused the load."""
 
@@ -142,6 +146,10 @@ class RowCountMismatch(HakiriError):
     """Spark, the candidate's files and the destination disagree on the number of rows: nothing was published."""
 
     kind = "transient"
+
+
+class OutOfOrder(HakiriError):
+    """A chunk was asked for before its turn, and its table's load mode publishes in order."""
 
 
 class LeaseLost(HakiriError):

@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.security.secrets import register
 
+DEFAULT_TENANT = "default"
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`spark` is a master (`local[*]`, `spark://…`, `yarn`, `k8s://…`) or a Connect URL (`sc://…`)."""
+    """`spark` is a master (`local[*]`, `spark://…`, `yarn`, `k8s://…`) or a Connect URL (`sc://…`).
+
+    `tenant` keeps apart the watermarks of those who share a destination.
+    """
 
     spark: str = "local[*]"
     spark_conf: Mapping[str, str] = field(default_factory=dict)
@@ -26,6 +31,8 @@ class Settings:
     alert_webhook_url: str | None = field(default=None, repr=False)
     alert_webhook_secret: str | None = field(default=None, repr=False)
     webhooks_to_loopback: bool = False
+    tenant: str = DEFAULT_TENANT
+    streaming_enabled: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
@@ -45,6 +52,8 @@ class Settings:
             alert_webhook_url=webhook,
             alert_webhook_secret=secret,
             webhooks_to_loopback=_flag(env, "HAKIRI_WEBHOOKS_TO_LOOPBACK"),
+            tenant=env.get("HAKIRI_TENANT") or DEFAULT_TENANT,
+            streaming_enabled=env.get("FLOW_STREAMING_ENABLED", "").strip().lower() == "true",
         )
 
 

@@ -85,6 +85,10 @@ def _tell_of_misses(runtime: Runtime, planned: Planned) -> None:
 def _note_plan(plan: TablePlan, counts: TableTally) -> None:
     counts.warnings += plan.warnings
     counts.planned = len(plan.loads)
+    _note_refusal(plan, counts)
+
+
+def _note_refusal(plan: TablePlan, counts: TableTally) -> None:
     if plan.error or plan.refusals:
         counts.error = plan.error or f"{plan.pipeline_id}/{plan.table}: {'; '.join(plan.refusals)}"
 
@@ -126,8 +130,7 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
         planned = runtime.plan(tables)
         wanted = [(t, survey, _keys(survey, chunk)) for t, survey in planned.surveys]
         for missing in tables:
-            if planned.of(missing).error:
-                tally.of(missing).error = planned.of(missing).error
+            _note_refusal(planned.of(missing), tally.of(missing))
         for failed, error in planned.failures:
             runtime.tell_of_a_miss(failed, error)
         if wanted:

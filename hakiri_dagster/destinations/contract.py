@@ -164,6 +164,17 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """How far the loads of a table that go in order have come; None: no row with a cursor is published.
+
+    `begins_at`: what lies before it was in the target before our first load, so no chunk of it is planned.
+    """
+
+    position: int | None
+    begins_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BadRow:
     """A row set aside. `row` is JSON text."""
 
@@ -240,6 +251,10 @@ class Destination(Protocol):
         """The newest entry of each chunk key that has not been superseded, and those of `loads` that it knows."""
         ...
 
+    def mark(self, table: Table) -> Mark | None:
+        """None for load modes that keep none, and where there is no target yet."""
+        ...
+
     def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
         """Bumps the fences and ends what dead attempts left in the destination. In one round trip, however many."""
         ...
@@ -266,4 +281,4 @@ class Destination(Protocol):
 
 
 class DestinationFactory(Protocol):
-    def __call__(self, config: Mapping[str, Any], *, label: str) -> Destination: ...
+    def __call__(self, config: Mapping[str, Any], *, label: str, tenant: str) -> Destination: ...

@@ -16,6 +16,11 @@ ADDING_MODES: frozenset[LoadMode] = frozenset({"append", "incremental_watermark"
 WHOLE_TABLE_MODES: frozenset[LoadMode] = frozenset({"truncate", "blue_green", "delete_missing", "scd2"})
 
 
+IN_ORDER_MODES: frozenset[LoadMode] = frozenset({"incremental_watermark"})
+"""Their chunks are published one by one in the order of the cursor; one that fails stops those after it."""
+STREAM_MODES: frozenset[LoadMode] = frozenset({"cdc_mirror"})
+
+
 class SqlHook(Model):
     """One maintenance statement; data-modifying ones are refused."""
 

@@ -10,7 +10,7 @@ from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.spelling import closest
 
-MODES = frozenset({"incremental_watermark", "cdc_mirror", "scd2"})
+MODES = frozenset({"scd2"})
 
 FEATURES: Mapping[KeyPath, str] = {
     ("load", "pre_hook"): "hooks (`pre_hook`)",
@@ -24,7 +24,7 @@ PROJECT_FEATURES: Mapping[KeyPath, str] = {
     ("sync",): "`[sync]`",
 }
 
-BUILT_MODES = ("append", "truncate", "upsert", "blue_green", "delete_missing")
+BUILT_MODES = ("append", "truncate", "upsert", "blue_green", "delete_missing", "incremental_watermark", "cdc_mirror")
 BUILT_SOURCES = ("files", "postgres")
 BUILT_DESTINATIONS = ("postgres", "context")
 

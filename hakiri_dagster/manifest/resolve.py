@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.landing import Landings
-from hakiri_dagster.manifest.load_spec import ADDING_MODES, LoadMode, LoadSpec
+from hakiri_dagster.manifest.load_spec import ADDING_MODES, IN_ORDER_MODES, LoadMode, LoadSpec
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.source_config import as_config
@@ -95,6 +95,7 @@ def _table(
 ) -> Table:
     spec, entry = declared.spec, declared.entry
     load = overlay(spec.load, table.load)
+    mode = _mode(load, table)
     cursor = spec.incremental if table.incremental is None else table.incremental
     return Table(
         pipeline_id=spec.id,
@@ -103,10 +104,10 @@ def _table(
         destination=destination,
         target_schema=destination.config["schema"],
         target_name=table.target or table.name,
-        mode=_mode(load, table),
+        mode=mode,
         primary_key=table.primary_key or (),
         upsert_key=load.upsert_key or table.primary_key or (),
-        cursor=cursor or None,
+        cursor=load.watermark_column if mode in IN_ORDER_MODES else cursor or None,
         path=None if table.path is None else _absolute(table.path, root),
         columns=table.columns,
         load=load,

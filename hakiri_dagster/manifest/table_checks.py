@@ -10,6 +10,7 @@ from typing import Any
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
+from hakiri_dagster.manifest.mode_checks import mode_problems
 from hakiri_dagster.manifest.places import Entry
 
 
@@ -21,6 +22,7 @@ def table_problems(entry: Entry) -> Iterator[Problem]:
     connector = entry.value(("source", "connector"))
     for index, table in enumerate(tables):
         at = ("tables", index)
+        yield from mode_problems(entry, at, _name(table))
         if entry.value((*at, "path")) is not None and connector == "postgres":
             message = f'table {_name(table)}: `path` is for sources with `connector = "files"`'
             yield entry.problem((*at, "path"), message, "take `path` out", at_key=True)

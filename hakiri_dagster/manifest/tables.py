@@ -10,7 +10,7 @@ from typing import Any
 
 from hakiri_dagster.manifest.contracts import Contract
 from hakiri_dagster.manifest.field_types import MAX_IDENTIFIER_BYTES
-from hakiri_dagster.manifest.load_spec import LoadMode, LoadSpec
+from hakiri_dagster.manifest.load_spec import IN_ORDER_MODES, STREAM_MODES, LoadMode, LoadSpec
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
 
 
@@ -67,6 +67,15 @@ class Table:
     def label(self) -> str:
         """How messages name the table."""
         return f"{self.pipeline_id}/{self.name}"
+
+    @property
+    def in_order(self) -> bool:
+        return self.mode in IN_ORDER_MODES
+
+    @property
+    def streams(self) -> bool:
+        """Its rows come as a stream of changes, not in chunks."""
+        return self.mode in STREAM_MODES
 
     @property
     def quarantine_table(self) -> tuple[str, str]:

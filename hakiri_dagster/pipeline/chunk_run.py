@@ -96,10 +96,20 @@ def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedCh
     for key, reason in held.items():
         way.observer.skipped(way.table, key, reason)
         yield SkippedChunk(key, reason, published=False)
-    loading = {slice_.key for slice_ in claims.slices}
+    yield from (SkippedChunk(key, _waits(on), published=False) for key, on in claims.waiting.items())
+    told = {*(slice_.key for slice_ in claims.slices), *held, *claims.waiting}
     for key in wanted.keys:
-        if key not in loading and key not in held:
+        if key not in told:
             yield SkippedChunk(key, "nothing is new: its rows are published, or the source has none", published=True)
+
+
+def _waits(on: str) -> str:
+    return f"it waits for chunk {on}, which comes before it"
+
+
+def _stopped(way: Way) -> bool:
+    """Chunks that go in order stop at the first that fails, be it at its publish, of which `totals` tell."""
+    return way.table.in_order and bool(way.totals.errors)
 
 
 def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[ChunkStep]:
@@ -112,9 +122,13 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     if not target.retyped:
         _settle(way, survey)
     for group in passes(readable):
-        yield from _load_pass(way, survey, target, group)
+        if not _stopped(way):
+            yield from _load_pass(way, survey, target, group)
     if target.retyped and way.totals.chunks:
         _settle(way, survey)
+    if _stopped(way):
+        left = (claim.key for claim in readable if not claim.settled)
+        yield from (SkippedChunk(key, "a chunk before it failed, so it stays pending", published=False) for key in left)
 
 
 def _target(way: Way, survey: Survey) -> Target:
@@ -137,10 +151,14 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
             for claim, step in _steps(way, survey, target, tuple(left)):
                 left.remove(claim)
                 yield step
+                if _stopped(way):
+                    return
         except HakiriError as error:
             if retries.again(error):
                 continue
-            if len(left) > 1 and survey.shape == "files":  # the others need not wait for a broken file
+            if way.table.in_order:
+                yield _failed(way, left[0], error)
+            elif len(left) > 1 and survey.shape == "files":  # the others need not wait for a broken file
                 for claim in left:
                     yield from _load_pass(way, survey, target, [claim])
             else:

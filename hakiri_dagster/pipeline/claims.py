@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hakiri_dagster.audit.chunks import ChunkStore
 from hakiri_dagster.audit.claims import BusyChunk, Claim, Claims, Failure, Outcome
 from hakiri_dagster.destinations.contract import Fence, LedgerEntry
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
-from hakiri_dagster.errors import HakiriError, LeaseLost
+from hakiri_dagster.errors import HakiriError, LeaseLost, OutOfOrder
 from hakiri_dagster.pipeline.retries import retried
 from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Slice
-from hakiri_dagster.planning.states import DueSlice, committed_cursor
+from hakiri_dagster.planning.states import Due, DueSlice, committed_cursor
+from hakiri_dagster.planning.turns import Turns, turns
 
 
 @dataclass(slots=True, eq=False)
@@ -60,9 +61,12 @@ class ClaimedSlice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
+    """`waiting`: chunks of a table in order, by the chunk that each waits for."""
+
     slices: tuple[ClaimedSlice, ...]
     busy: tuple[BusyChunk, ...]
     overtaken: tuple[str, ...]
+    waiting: Mapping[str, str]
 
 
 @contextmanager
@@ -70,20 +74,50 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
     """What is neither published nor failed at the end is given back."""
     owed = survey.owed(wanted)
     remember(way.audit, survey, owed)
-    slices = survey.meant(wanted, owed)
-    if not slices:
-        yield Claimed((), (), ())
+    turn = _turn(survey, wanted, owed)
+    waiting = dict.fromkeys((due.key for due in turn.waiting), turn.on or "")
+    if not turn.ready:
+        yield Claimed((), (), (), waiting)
         return
     store = way.audit.chunks
-    claims = _leased(way, slices, [due.key for due in owed.busy])
+    claims = _leased(way, turn.ready, [due.key for due in owed.busy])
+    if way.table.in_order:
+        claims, behind = _first_in_turn(store, turn, claims)
+        waiting |= behind
     with _kept_alive(store, claims.claimed, way.settings.lease_ttl_seconds):
         taken: tuple[ClaimedSlice, ...] = ()
         try:
             taken = _fenced(way, claims.claimed, owed.overtaken)
-            yield Claimed(taken, claims.busy, claims.overtaken)
+            yield Claimed(taken, claims.busy, claims.overtaken, waiting)
         finally:
             settled = {slice_.key for slice_ in taken if slice_.settled}
             _give_back(store, [claim for claim in claims.claimed if claim.key not in settled])
+
+
+def _turn(survey: Survey, wanted: Wanted, owed: Due) -> Turns:
+    slices = survey.meant(wanted, owed)
+    if not survey.table.in_order:
+        return Turns(tuple(slices))
+    turn = turns((*owed.slices, *owed.busy), {due.key for due in slices})
+    if turn.waiting and not wanted.due_only:
+        raise OutOfOrder(
+            f"chunk {turn.waiting[0].key} comes after {turn.on}, which is owed and not loaded yet: "
+            f"load mode {survey.table.mode} publishes in order",
+            where=survey.table.label,
+            hint=f"load {turn.on} first, or all that is due with `hakiri apply {survey.table.pipeline_id}`",
+        )
+    return turn
+
+
+def _first_in_turn(store: ChunkStore, turn: Turns, claims: Claims) -> tuple[Claims, dict[str, str]]:
+    """Up to the first chunk that another run holds or has just worked on."""
+    missed = {*(busy.key for busy in claims.busy), *claims.overtaken}
+    ready = turns(turn.ready, {due.key for due in turn.ready} - missed)
+    behind = {due.key for due in ready.waiting}
+    _give_back(store, [claim for claim in claims.claimed if claim.key in behind])
+    kept = {claim.key: claim for claim in claims.claimed if claim.key not in behind}
+    ordered = tuple(kept[due.key] for due in ready.ready if due.key in kept)
+    return replace(claims, claimed=ordered), dict.fromkeys(behind, ready.on or "")
 
 
 def _leased(way: Way, slices: Sequence[DueSlice], seen_held: Sequence[str]) -> Claims:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
 from hakiri_dagster.manifest.tables import Table
@@ -56,6 +56,12 @@ def failed_plan(table: Table, error: HakiriError) -> TablePlan:
         is_new=False,
         error=str(error),
     )
+
+
+def refused_plan(table: Table, error: HakiriError) -> TablePlan:
+    """Told without asking source or destination."""
+    reason = error.what if error.hint is None else f"{error.what}; {error.hint}"
+    return replace(failed_plan(table, error), error=None, stages=(Refuse(reason),))
 
 
 def refuse_what_cannot_load(survey: Survey) -> None:

@@ -14,17 +14,18 @@ from hakiri_dagster.audit.database import AuditDb, open_audit, open_audit_view
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
 from hakiri_dagster.connectors.registry import source_table
+from hakiri_dagster.connectors.streams import open_stream
 from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.destinations.registry import open_destination
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.engine.spark import open_session
-from hakiri_dagster.errors import EngineLost, HakiriError
+from hakiri_dagster.errors import EngineLost, HakiriError, StreamRefused
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
 from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.misses import miss_found
-from hakiri_dagster.pipeline.planner import Planned, failed_plan, table_plan
+from hakiri_dagster.pipeline.planner import Planned, failed_plan, refused_plan, table_plan
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
 from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
@@ -78,13 +79,17 @@ class Runtime:
         return self.settings.dagster_url or embedded_storage_url(self.server)
 
     def source(self, table: Table) -> SourceTable:
+        if table.streams:
+            open_stream(table, self.settings)
         return source_table(table, self._with_url(table.source))
 
     def destination(self, table: Table) -> Destination:
         config = self._with_url(table.destination)
         key = f"{table.destination.connector} {sorted(config.items())}"
         if key not in self._destinations:
-            opened = open_destination(table.destination.connector, config, label=table.label)
+            opened = open_destination(
+                table.destination.connector, config, label=table.label, tenant=self.settings.tenant
+            )
             self._opened.callback(opened.close)
             self._destinations[key] = opened
         return self._destinations[key]
@@ -104,6 +109,9 @@ class Runtime:
         for table in tables:
             try:
                 survey = self.survey(table)
+            except StreamRefused as error:
+                entries.append(refused_plan(table, error))
+                continue
             except HakiriError as error:
                 entries.append(failed_plan(table, error))
                 failures.append((table, error))

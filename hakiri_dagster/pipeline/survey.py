@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import Discovery, Known, Reading, SourceTable, SparkProvider
-from hakiri_dagster.destinations.contract import Destination, LedgerEntry, SchemaChange, Target
+from hakiri_dagster.destinations.contract import Destination, LedgerEntry, Mark, SchemaChange, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, PlanError, SourceError
 from hakiri_dagster.manifest.load_spec import WHOLE_TABLE_MODES
@@ -32,6 +32,7 @@ from hakiri_dagster.planning.repair import after_ledger, published_since, relied
 from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
+from hakiri_dagster.planning.turns import in_cursor_order
 from hakiri_dagster.planning.windows import parse_window
 
 Shape = Literal["cursor", "files", "full"]
@@ -49,6 +50,7 @@ class Survey:
     plan: str
     plan_changed: bool
     target: Target | None
+    mark: Mark | None
     ledger: tuple[LedgerEntry, ...]
     evolution: Evolution | None
     changes: tuple[SchemaChange, ...]
@@ -88,6 +90,8 @@ class Survey:
     def due_in_turn(self) -> tuple[str, ...]:
         """As many ticks take them: those that failed last, and of these the least tried first. So nothing that fails
         again and again holds up what is new."""
+        if self.table.in_order:
+            return tuple(due.key for due in in_cursor_order((*self.due.slices, *self.due.busy)))
         tries = {state.key: state.attempts for state in self.states if state.status == "failed"}
         return tuple(sorted(self.due_keys, key=lambda key: tries.get(key, 0)))
 
@@ -134,7 +138,7 @@ class Survey:
                 return None
 
     def _due_after(self, states: Sequence[ChunkState]) -> Due:
-        due = _due(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment)
+        due = _due(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment, self.mark)
         return with_generation(due, self.chunks, states, self.plan_changed)
 
 
@@ -143,15 +147,16 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     moment = datetime.now(UTC)
     with translate_spark_errors(table.label):
         discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table, source), spark=spark)
+    mark = destination.mark(table)  # before the states, so that it is not ahead of them
     stored, target, ledger = _word_of_loads(table, destination, audit)
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
-    chunks, doubts = _chunks(table, shape, discovery, moment)
+    chunks, doubts = _chunks(table, shape, discovery, moment, mark)
     evolution = None
     if discovery.schema is not None:
         evolution = look_at_columns(table, source, discovery.schema, target, audit)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
-    due = _due(table, shape, discovery, chunks, states, taken_in, moment)
+    due = _due(table, shape, discovery, chunks, states, taken_in, moment, mark)
     plan = _plan_text(table, shape, discovery)
     changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)
     return Survey(
@@ -165,6 +170,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         plan=plan,
         plan_changed=changed,
         target=target,
+        mark=mark,
         ledger=ledger,
         evolution=evolution,
         changes=_changes(table, destination, evolution, with_file_hash=bool(discovery.files)),
@@ -234,7 +240,7 @@ def _known(audit: AuditDb, table: Table, source: SourceTable) -> Known:
 
 
 def _chunks(
-    table: Table, shape: Shape, discovery: Discovery, moment: datetime
+    table: Table, shape: Shape, discovery: Discovery, moment: datetime, mark: Mark | None
 ) -> tuple[tuple[Chunk, ...], tuple[str, ...]]:
     match shape:
         case "cursor":
@@ -243,6 +249,7 @@ def _chunks(
             backfill = table.backfill
             try:
                 settings = WindowSettings.parse(discovery.cursor_kind, backfill.window, backfill.start_from)
+                settings = settings.beginning_at(mark.begins_at if mark is not None else None)
                 return plan_chunks(discovery.cursor_kind, discovery.extent, settings, moment), ()
             except PlanError as error:
                 raise PlanError(error.what, where=table.label, hint=error.hint) from error
@@ -268,13 +275,17 @@ def _due(
     states: Sequence[ChunkState],
     taken_in: dict[str, FileVersion],
     moment: datetime,
+    mark: Mark | None,
 ) -> Due:
     match shape:
         case "cursor":
             if discovery.cursor_kind is None or discovery.extent is None:
                 return Due()
             touched = touched_by(taken_in, discovery.files) if discovery.files else None
-            return due_slices(chunks, states, discovery.extent, kind=discovery.cursor_kind, now=moment, touched=touched)
+            floor = None if mark is None else mark.position
+            return due_slices(
+                chunks, states, discovery.extent, kind=discovery.cursor_kind, now=moment, touched=touched, floor=floor
+            )
         case "files":
             return due_files(chunks, states, discovery.source_files)
         case "full":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Final
@@ -59,6 +59,12 @@ class WindowSettings:
             window=parse_window(window, kind),
             start_from=None if start_from is None else parse_position(start_from, kind),
         )
+
+    def beginning_at(self, position: int | None) -> WindowSettings:
+        """What lies before the position is not planned either."""
+        if position is None:
+            return self
+        return replace(self, start_from=position if self.start_from is None else max(position, self.start_from))
 
 
 def plan_chunks(kind: CursorKind, extent: Extent, settings: WindowSettings, now: datetime) -> tuple[Chunk, ...]:

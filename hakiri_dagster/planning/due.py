@@ -23,7 +23,7 @@ from hakiri_dagster.planning.chunks import (
     NullCursor,
     Slice,
 )
-from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, union, within
+from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, subtract, union, within
 from hakiri_dagster.planning.rewind import uncovered
 from hakiri_dagster.planning.source_files import Touched
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice, to_be_stored
@@ -60,17 +60,26 @@ def due_slices(
     kind: CursorKind,
     now: datetime,
     touched: Touched | None = None,
+    floor: int | None = None,
 ) -> Due:
-    """`touched` is given for files: there nothing is new but files that changed."""
+    """`touched` is given for files: there nothing is new but files that changed. Nothing before `floor` is owed but
+    what somebody asked for again."""
     stored = {state.key: state for state in states}
     known = stored if touched is None else {s.key: s for s in _less_touched(stored.values(), touched)}
     source = _source(extent, kind, now, immutable=touched is not None)
-    coverage = union(part for state in known.values() for part in state.covered)
+    coverage = union((*_below(floor, known.values()), *(part for s in known.values() for part in s.covered)))
     marks = _open_marks(known.values(), source)
     chunks = (*desired, *_leftovers(desired, known, coverage, source))
     newest = max((state.generation for state in known.values()), default=1)
     verdicts = [_judge(chunk, _base(chunk, known, newest), coverage, marks, source, extent) for chunk in chunks]
     return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched))
+
+
+def _below(floor: int | None, states: Iterable[ChunkState]) -> Intervals:
+    if floor is None:
+        return ()
+    asked_for = (s.bounds.interval for s in states if s.is_owed_again and isinstance(s.bounds, CursorRange))
+    return subtract((Interval(None, floor),), union(asked_for))
 
 
 def _source(extent: Extent, kind: CursorKind, now: datetime, *, immutable: bool) -> _Source:

@@ -41,6 +41,12 @@ class ChunkState:
     from_ledger: bool = False
 
     @property
+    def is_owed_again(self) -> bool:
+        """It was tried before, and its rows are to be loaded once more."""
+        tried = self.attempts > 0 or self.load_id is not None or bool(self.carried_from)
+        return tried and self.status in ("pending", "running", "failed")
+
+    @property
     def chunk(self) -> Chunk:
         return Chunk(self.key, self.bounds)
 

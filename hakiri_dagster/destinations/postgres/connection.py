@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow
 
 from hakiri_dagster.destinations.postgres.driver_errors import translate_errors
 from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.settings import DEFAULT_TENANT
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -51,9 +52,12 @@ def display_url(conninfo: str) -> str:
 
 
 class Connections:
-    """Opens connections to one destination and keeps a few for the next use. Safe to share between threads."""
+    """Opens connections to one destination and keeps a few for the next use. Safe to share between threads.
 
-    def __init__(self, conninfo: str, *, label: str) -> None:
+    `tenant` is whose marks are kept there (`marks`)."""
+
+    def __init__(self, conninfo: str, *, label: str, tenant: str = DEFAULT_TENANT) -> None:
+        self.tenant = tenant
         self.where = f"{label} ({display_url(conninfo)})"
         self._conninfo = conninfo
         self._idle: list[Connection] = []

@@ -15,6 +15,7 @@ from hakiri_dagster.destinations.contract import (
     Fence,
     LedgerEntry,
     Load,
+    Mark,
     PreparedLoad,
     Restored,
     SchemaChange,
@@ -32,6 +33,7 @@ from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
+from hakiri_dagster.settings import DEFAULT_TENANT
 
 
 class PostgresDestination:
@@ -71,6 +73,11 @@ class PostgresDestination:
         with self._connections.transaction(table.label) as connection:
             return ledger.entries(connection, table, loads)
 
+    def mark(self, table: Table) -> Mark | None:
+        with self._connections.transaction(table.label) as connection:
+            found = catalog.find(connection, table.target_schema, table.target_name)
+            return None if found is None else mode_of(table).mark(connection, table, found, self._connections.tenant)
+
     def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
         self._ensure_control_schema()
         with self._connections.transaction(table.label) as connection:
@@ -105,9 +112,9 @@ class PostgresDestination:
             self._control_schema_ready = True
 
 
-def open_destination(config: Mapping[str, Any], *, label: str) -> PostgresDestination:
+def open_destination(config: Mapping[str, Any], *, label: str, tenant: str = DEFAULT_TENANT) -> PostgresDestination:
     """`config` holds `url`; connects when first asked for something."""
     url = config.get("url")
     if not isinstance(url, str) or not url:
         raise DestinationError("the destination has no url", where=label)
-    return PostgresDestination(Connections(url, label=label))
+    return PostgresDestination(Connections(url, label=label, tenant=tenant))

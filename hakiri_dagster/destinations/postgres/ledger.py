@@ -8,6 +8,7 @@ from psycopg import errors
 from psycopg.types.json import Jsonb
 
 from hakiri_dagster.destinations.contract import LedgerEntry, Load
+from hakiri_dagster.destinations.postgres import watermarks
 from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.replacement import Replacement, bounds_from_json, bounds_to_json
@@ -108,6 +109,7 @@ def record(
     """`clears_target`: what other pipelines had loaded into the target is gone as well."""
     if clears_target:
         connection.execute(_CLEAR, {**_named(load.table), "load_id": load.fence.load_id})
+        watermarks.forget(connection, load.table)
     elif replaced.superseded:
         connection.execute(
             "UPDATE hakiri.ledger SET superseded_by = %s WHERE load_id = ANY(%s)",
@@ -139,6 +141,7 @@ def forget_target(connection: Connection, table: Table) -> None:
         "UPDATE hakiri.ledger SET superseded_by = 0 WHERE target = %s AND superseded_by IS DISTINCT FROM 0",
         (target_of(table),),
     )
+    watermarks.forget(connection, table)
 
 
 def _of(table: Table) -> tuple[str, str, str]:

@@ -19,7 +19,7 @@ from tests.unit.docs.pages import PAGES, ROOT, Block, anchors, blocks, first_col
 COMMANDS = typer.main.get_command(app)
 OURS = sorted((ROOT / "hakiri_dagster").rglob("*.py"))
 
-_OUR_VARIABLE = re.compile(r'"(HAKIRI_[A-Z_]+|SPARK_CONNECT_AUTHENTICATE_TOKEN)"')
+_OUR_VARIABLE = re.compile(r'"(HAKIRI_[A-Z_]+|FLOW_[A-Z_]+|SPARK_CONNECT_AUTHENTICATE_TOKEN)"')
 _READ_VARIABLE = re.compile(r'environ(?:ment)?(?:\.get\(|\[)"([A-Z_]+)"')
 _EVERYBODYS = {"PATH", "PYTHONPATH"}
 

@@ -53,7 +53,6 @@ def test_every_quality_and_hook_key_of_the_seed_is_refused_by_name_at_its_own_pl
         "rowLevel": "row rules (`row_level`) are not yet built",
         "preHook": "hooks (`pre_hook`) are not yet built",
         "postHook": "hooks (`post_hook`) are not yet built",
-        "incremental_watermark": "load mode `incremental_watermark` is not yet built",
     }
 
 
@@ -84,11 +83,11 @@ transforms = [{ rename = { a = "b" } }]
 loadMode = "scd2"
 [[tables]]
 name = "b"
-load = { mode = "cdc_mirror", preHook = { type = "sql", statement = "ANALYZE" } }
+load = { mode = "scd2", preHook = { type = "sql", statement = "ANALYZE" } }
 """
     problems = read(None, {"shop.toml": text}).problems
     assert others(problems) == []
-    assert [(p.line, p.column) for p in problems] == [(3, 29), (6, 1), (7, 12), (10, 17), (10, 31)]
+    assert [(p.line, p.column) for p in problems] == [(3, 29), (6, 1), (7, 12), (10, 17), (10, 25)]
 
 
 def test_asking_for_nothing_is_not_refused(load: Load) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from hakiri_dagster.destinations.contract import Load, Target
+from hakiri_dagster.destinations.contract import Load, Mark, Target
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
@@ -129,3 +129,7 @@ class Mode(Protocol):
     def parallel(self, target: Target) -> bool:
         """Whether loads of different chunks may be staged at once without waiting for each other."""
         ...
+
+    def mark(self, connection: Connection, table: Table, found: Found, tenant: str) -> Mark | None:
+        """How far the loads have come, for modes that keep a mark."""
+        return None

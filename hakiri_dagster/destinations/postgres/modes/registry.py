@@ -8,6 +8,7 @@ from hakiri_dagster.destinations.postgres.modes.append import Append
 from hakiri_dagster.destinations.postgres.modes.blue_green import BlueGreen
 from hakiri_dagster.destinations.postgres.modes.contract import Mode
 from hakiri_dagster.destinations.postgres.modes.delete_missing import DeleteMissing
+from hakiri_dagster.destinations.postgres.modes.incremental_watermark import IncrementalWatermark
 from hakiri_dagster.destinations.postgres.modes.truncate import Truncate
 from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
 from hakiri_dagster.errors import NotYet
@@ -20,6 +21,7 @@ MODES: Mapping[LoadMode, Mode] = {
     "upsert": Upsert(),
     "blue_green": BlueGreen(),
     "delete_missing": DeleteMissing(),
+    "incremental_watermark": IncrementalWatermark(),
 }
 
 

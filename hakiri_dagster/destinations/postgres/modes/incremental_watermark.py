@@ -1,0 +1,109 @@
+"""incremental_watermark: append of what is above a mark that the destination keeps, slice by slice in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+from typing_extensions import override
+
+from hakiri_dagster.destinations.contract import Mark, Target
+from hakiri_dagster.destinations.postgres import watermarks
+from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
+from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
+from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
+from hakiri_dagster.destinations.postgres.inheritance import add_missing, inherited, may_hold
+from hakiri_dagster.destinations.postgres.modes.append import Append, delete_replaced
+from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Work
+from hakiri_dagster.manifest.tables import Table
+
+_STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
+
+
+class IncrementalWatermark(Append):
+    @override
+    def objections(
+        self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
+    ) -> Sequence[str]:
+        if table.cursor is None:
+            return (f"mode {table.mode} needs a watermark_column",)
+        if found is not None and cursor_type(found.target, table.cursor) is None:
+            return (
+                f"the target has no column {table.cursor}, so it cannot tell what it holds already; add the column and "
+                "fill it, choose another watermark_column, or give the table another `target`",
+            )
+        return [
+            *super().objections(connection, table, found, columns),
+            *(_other_column(connection, table) if found is not None else ()),
+        ]
+
+    @override
+    def mark(self, connection: Connection, table: Table, found: Found, tenant: str) -> Mark | None:
+        known = _known(connection, table, found.target, tenant)
+        if known is None:
+            return None
+        return Mark(known.position, None if known.inherited is None else known.inherited.position)
+
+    @override
+    def stage(self, work: Work) -> InTransaction:
+        """The rows of others that the mark was read from are not loaded beside themselves."""
+        load, connection = work.load, work.connection
+        known = _known(connection, load.table, load.target, work.connections.tenant)
+        before = None if known is None else known.inherited
+        if before is None or not may_hold(before, load.slice.bounds):
+            return _Advancing(super().stage(work).rows, work=work, known=known)
+        delete_replaced(work)
+        rows = _staged(work)
+        added = add_missing(connection, load, _STAGED, before, from_mark_on=False)
+        told = f"chunk {load.slice.chunk.key}: {rows - added} row(s) were in the target before our first load"
+        return _Advancing(rows, (told,) if added < rows else (), work=work, known=known)
+
+    @override
+    def parallel(self, target: Target) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Advancing(InTransaction):
+    """The mark moves in the transaction that makes the rows visible, or not at all."""
+
+    work: Work
+    known: watermarks.KnownMark | None
+
+    @override
+    def expose(self) -> None:
+        work = self.work
+        watermarks.advance(work.connection, work.load, work.connections.tenant, self.known)
+
+
+def _known(connection: Connection, table: Table, target: Target, tenant: str) -> watermarks.KnownMark | None:
+    """As it is stored; before the first load, as the rows of the target tell it."""
+    mark = watermarks.stored(connection, table, tenant)
+    kept = cursor_type(target, table.cursor or "")
+    if mark is not None or kept is None:
+        return mark
+    before = inherited(connection, table, kept)
+    if before is None:
+        return None
+    return watermarks.KnownMark(stored_name(table.cursor or ""), before.value, before.position, before, is_stored=False)
+
+
+def _staged(work: Work) -> int:
+    columns, target = work.load.columns, work.load.target
+    work.connection.execute(
+        sql.SQL("CREATE TEMPORARY TABLE hakiri_candidate ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA").format(
+            names(columns), relation(target.schema, target.name)
+        )
+    )
+    return work.blocks.copy_into(work.connection, _STAGED, columns, freeze=True)
+
+
+def _other_column(connection: Connection, table: Table) -> Sequence[str]:
+    columns = watermarks.columns_of(connection, table)
+    wrong = [column for column in columns if column != stored_name(table.cursor or "")]
+    return [
+        f"its watermark is kept of {column}, and watermark_column is {table.cursor} now, which says nothing of what is "
+        "loaded; name the column as before, or give the table another `target`"
+        for column in wrong
+    ]
