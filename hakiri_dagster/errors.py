@@ -180,6 +180,20 @@ class WebhookRefused(HakiriError):
     """The receiver of a webhook said no, or could not prove who it is; the next try would end alike."""
 
 
+class HooksBusy(HakiriError):
+    """Another run is running the post-hooks of the table; what they are owed for stays remembered."""
+
+
+class HookFailed(HakiriError):
+    """A hook did not do what it is for, and its `on_error` is "fail"."""
+
+
+class HookUnavailable(HookFailed):
+    """What a hook needs did not answer; it may on the next try."""
+
+    kind = "transient"
+
+
 class NotYet(HakiriError):
     """A feature that the manifest language has and this version does not build yet."""
 

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.security.secrets import register
@@ -31,6 +32,9 @@ class Settings:
     alert_webhook_url: str | None = field(default=None, repr=False)
     alert_webhook_secret: str | None = field(default=None, repr=False)
     webhooks_to_loopback: bool = False
+    """Webhooks may go to this machine itself, also by http."""
+    webhook_authorities: Path | None = None
+    """A file of certificates (PEM) that webhooks trust instead of the machine's."""
     tenant: str = DEFAULT_TENANT
     streaming_enabled: bool = False
 
@@ -39,6 +43,7 @@ class Settings:
         env = os.environ if env is None else env
         webhook = env.get("HAKIRI_ALERT_WEBHOOK_URL") or None
         secret = env.get("HAKIRI_ALERT_WEBHOOK_SECRET") or None
+        authorities = env.get("HAKIRI_WEBHOOKS_CA_FILE")
         register(value for value in (webhook, secret) if value)  # the path of such a URL often is a password
         return cls(
             spark=env.get("HAKIRI_SPARK") or "local[*]",
@@ -51,10 +56,15 @@ class Settings:
             retry_base_seconds=_seconds(env, "HAKIRI_RETRY_BASE", 1.0),
             alert_webhook_url=webhook,
             alert_webhook_secret=secret,
-            webhooks_to_loopback=_flag(env, "HAKIRI_WEBHOOKS_TO_LOOPBACK"),
+            webhooks_to_loopback=allows_loopback(env),
+            webhook_authorities=Path(authorities) if authorities else None,
             tenant=env.get("HAKIRI_TENANT") or DEFAULT_TENANT,
             streaming_enabled=env.get("FLOW_STREAMING_ENABLED", "").strip().lower() == "true",
         )
+
+
+def allows_loopback(env: Mapping[str, str]) -> bool:
+    return _flag(env, "HAKIRI_WEBHOOKS_TO_LOOPBACK")
 
 
 def _whole(env: Mapping[str, str], name: str, default: int, *, least: int) -> int:

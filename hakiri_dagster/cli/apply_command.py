@@ -65,7 +65,7 @@ def work_through(
             remember(runtime.audit, survey, survey.due)
         elif not planned.of(table).refusals:
             remember_source(runtime.audit, survey)
-    due = [(t, survey) for t, survey in planned.surveys if planned.of(t).loads and not planned.of(t).refusals]
+    due = [(t, survey) for t, survey in planned.surveys if planned.of(t).needs_a_run]
     _tell_of_misses(runtime, planned)
     if due:
         with opened_applier() as applier, progress_bars(due, tally):
@@ -78,7 +78,7 @@ def _tell_of_misses(runtime: Runtime, planned: Planned) -> None:
     for table, error in planned.failures:
         runtime.tell_of_a_miss(table, error)
     for table, survey in planned.surveys:
-        if not planned.of(table).loads:
+        if not (planned.of(table).loads or planned.of(table).hooks):
             runtime.tell_of_a_miss(table, survey)
 
 

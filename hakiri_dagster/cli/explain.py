@@ -10,6 +10,7 @@ from hakiri_dagster.planning.plan import (
     LoadChunks,
     ProjectPlan,
     Refuse,
+    RunHooks,
     Stage,
     TablePlan,
 )
@@ -44,6 +45,8 @@ def _stage(stage: Stage) -> str:
         case LoadChunks(keys, rows):
             estimate = "" if rows is None else f", about {rows:,} rows"
             return f"+ load {len(keys)} chunk(s): {_some(keys)}{estimate}"
+        case RunHooks(hooks):
+            return f"+ run {len(hooks)} post-hook(s) that published loads owe: {'; '.join(hooks)}"
         case Refuse(reason):
             return f"! refused: {reason}"
         case _:
@@ -85,6 +88,7 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         },
         "estimated_rows": loads[0].estimated_rows if loads else 0,
         "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
+        "hooks_owed": list(table.hooks),
         "refused": list(table.refusals),
         "warnings": list(table.warnings),
         "error": table.error,

@@ -18,7 +18,7 @@ _MARKS = {"success": "[green]✓[/]", "skipped": "[dim]=[/]", "partial": "[yello
 def report(document: dict[str, Any]) -> None:
     console = screen()
     rows = [(pipeline, table) for pipeline in document["pipelines"] for table in pipeline["tables"]]
-    worked = [(pipeline, table) for pipeline, table in rows if table["chunks"]["done"] or table["error"]]
+    worked = [(p, table) for p, table in rows if table["chunks"]["done"] or table["hooks"] or table["error"]]
     if worked:
         console.print(_grid(worked))
     elif any(table["chunks"]["skipped"] for _, table in rows):

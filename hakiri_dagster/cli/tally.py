@@ -22,6 +22,7 @@ class TableTally:
     skipped: int = 0
     rows: int = 0
     quarantined: int = 0
+    hooks: int = 0
     warnings: list[str] = field(default_factory=list)
     error: str | None = None
     seconds: float = 0.0
@@ -32,6 +33,7 @@ class TableTally:
             "chunks": {"done": self.done, "failed": self.failed, "skipped": self.skipped, "pending": self.pending},
             "rows": self.rows,
             "quarantined": self.quarantined,
+            "hooks": self.hooks,
             "warnings": [redact(warning) for warning in self.warnings],
             "error": redact(self.error) if self.error else None,
             "duration_s": round(self.seconds, 3),
@@ -91,6 +93,11 @@ class Tally:
         with self._lock:
             tally.warnings.append(warning)
 
+    def hook_ran(self, table: Table, name: str) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.hooks += 1
+
     @property
     def anything_broken(self) -> bool:
         return any(tally.broken for tally in self._tables.values())
@@ -110,4 +117,4 @@ class Tally:
 def _status(tallies: list[TableTally]) -> Status:
     if any(tally.broken for tally in tallies):
         return "partial" if any(tally.done for tally in tallies) else "failed"
-    return "success" if any(tally.done for tally in tallies) else "skipped"
+    return "success" if any(tally.done or tally.hooks for tally in tallies) else "skipped"

@@ -7,16 +7,19 @@ state visible together with its ledger row, in one transaction; undo leaves no t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession, Relation
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Bounds, Slice
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
+from hakiri_dagster.planning.hooks import HookName, OwedHook
 
 LOAD_ID_COLUMN = "_hakiri_load_id"
 SOURCE_FILE_HASH_COLUMN = "_source_file_hash"
@@ -221,8 +224,14 @@ class PreparedLoad(Protocol):
         """What somebody should hear of this load, though it goes on."""
         ...
 
-    def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
-        """Compares the fence, writes the ledger row and commits. LeaseLost if the attempt was overtaken."""
+    @property
+    def place(self) -> Relation | None:
+        """The relation that holds the state, where it is one of its own, which others can reach."""
+        ...
+
+    def publish(self, cursor_committed: int | None, bytes_: int, owes: Sequence[HookName] = ()) -> LedgerEntry:
+        """Compares the fence, writes the ledger row and the hooks that are owed from now on, and commits. LeaseLost if
+        the attempt was overtaken."""
         ...
 
     def undo(self) -> None: ...
@@ -263,6 +272,17 @@ class Destination(Protocol):
 
     def quarantine(self, load: Load, rows: Iterator[BadRow]) -> int:
         """Keeps rows in the quarantine table, in a transaction of its own; replaces those of the slice's last try."""
+        ...
+
+    def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:
+        """A session for one phase of hooks. Without an attempt it is for post-hooks: one at a time for each table;
+        HooksBusy if another holds it for long."""
+        ...
+
+    def owed_hooks(self, table: Table) -> Sequence[OwedHook]: ...
+
+    def settle_hook(self, table: Table, hook: OwedHook) -> None:
+        """It has run: these loads no longer owe it."""
         ...
 
     def parallel_prepare(self, table: Table, target: Target) -> bool:

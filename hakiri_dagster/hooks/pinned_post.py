@@ -17,7 +17,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hakiri_dagster.hooks.url_guard import Address, SafeUrl
+from hakiri_dagster.security.url_guard import Address, SafeUrl
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

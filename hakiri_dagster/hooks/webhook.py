@@ -24,7 +24,7 @@ from urllib.parse import quote, urldefrag, urljoin
 from hakiri_dagster.errors import HakiriError, UnsafeUrl, WebhookRefused, WebhookUnavailable
 from hakiri_dagster.hooks.pinned_post import Answer, Deadline, Message, authority, is_https, post
 from hakiri_dagster.hooks.signature import SIGNATURE, TIMESTAMP, sign
-from hakiri_dagster.hooks.url_guard import ALLOWED, Address, SafeUrl, judge, resolve
+from hakiri_dagster.security.url_guard import ALLOWED, Address, SafeUrl, judge, resolve
 
 _SAME_POST_ELSEWHERE = frozenset((307, 308))
 _TRY_AGAIN = frozenset((408, 425, 429))

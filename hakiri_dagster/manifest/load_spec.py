@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, TableName, Text, Whole, wrong
+from hakiri_dagster.manifest.hook_spec import Hooks
 
 LoadMode = Literal[
     "append", "truncate", "upsert", "blue_green", "incremental_watermark", "cdc_mirror", "scd2", "delete_missing"
@@ -19,44 +20,6 @@ WHOLE_TABLE_MODES: frozenset[LoadMode] = frozenset({"truncate", "blue_green", "d
 IN_ORDER_MODES: frozenset[LoadMode] = frozenset({"incremental_watermark"})
 """Their chunks are published one by one in the order of the cursor; one that fails stops those after it."""
 STREAM_MODES: frozenset[LoadMode] = frozenset({"cdc_mirror"})
-
-
-class SqlHook(Model):
-    """One maintenance statement; data-modifying ones are refused."""
-
-    type: Literal["sql"] = Field(description="A maintenance statement like ANALYZE or VACUUM.")
-    statement: Text = Field(description="`{table}` is the relation that is being loaded.")
-
-
-class RefreshMatViewHook(Model):
-    """REFRESH MATERIALIZED VIEW."""
-
-    type: Literal["refresh_mat_view"] = Field(description="Refreshes a materialized view.")
-    view: Text = Field(description="`schema.view`")
-
-
-class WebhookHook(Model):
-    """An https POST."""
-
-    type: Literal["webhook"] = Field(description="Sends a POST.")
-    url: Text = Field(description="https only; no private addresses.")
-
-
-class CustomFunctionHook(Model):
-    """A function of one's own."""
-
-    type: Literal["custom_function"] = Field(description="Calls a registered function.")
-    function: Text = Field(description="The function's name.")
-
-
-Hook = Annotated[SqlHook | RefreshMatViewHook | WebhookHook | CustomFunctionHook, Field(discriminator="type")]
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, dict) else value
-
-
-Hooks = Annotated[tuple[Hook, ...], BeforeValidator(_listed, json_schema_input_type=Hook | tuple[Hook, ...])]
 
 
 class RowCountDeltaSpec(Model):
@@ -153,5 +116,5 @@ class LoadSpec(Model):
         description="Keeps a copy of the target as it was before a run that may change or delete its rows; "
         "`true` keeps one.",
     )
-    pre_hook: Hooks | None = Field(default=None, description="One hook, or a list: before the load.")
-    post_hook: Hooks | None = Field(default=None, description="One hook, or a list: after the load, if it succeeded.")
+    pre_hook: Hooks | None = Field(default=None, description="One hook, or a list: before the first row moves.")
+    post_hook: Hooks | None = Field(default=None, description="One hook, or a list: after a load that succeeded.")

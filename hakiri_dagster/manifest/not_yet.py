@@ -13,8 +13,6 @@ from hakiri_dagster.manifest.spelling import closest
 MODES = frozenset({"scd2"})
 
 FEATURES: Mapping[KeyPath, str] = {
-    ("load", "pre_hook"): "hooks (`pre_hook`)",
-    ("load", "post_hook"): "hooks (`post_hook`)",
     ("validate", "dataset_level"): "dataset validators (`dataset_level`)",
     ("validate", "row_level"): "row rules (`row_level`)",
     ("transforms",): "`transforms`",
@@ -57,7 +55,7 @@ def _features(entry: Entry, at: KeyPath) -> Iterator[Problem]:
     for feature, name in FEATURES.items():
         path = (*at, *feature)
         if _asks_for_it(entry.value(path)):
-            verb = "are" if name.startswith(("hooks", "dataset", "row", "`transforms")) else "is"
+            verb = "are" if name.startswith(("dataset", "row", "`transforms")) else "is"
             yield entry.problem(path, f"{name} {verb} not yet built", "take it out for now", at_key=True)
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from hakiri_dagster.errors import ManifestError, Problem
 from hakiri_dagster.manifest.conflicts import ids_defined_twice, tables_in_conflict
 from hakiri_dagster.manifest.files import Manifests, read_manifests
+from hakiri_dagster.manifest.hook_checks import hook_problems, hook_secrets
 from hakiri_dagster.manifest.landing import EMBEDDED, Landings
 from hakiri_dagster.manifest.merge_settings import merge_problems, merge_warnings
 from hakiri_dagster.manifest.not_yet import pipeline_not_yet, project_not_yet
@@ -24,6 +25,7 @@ from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
 from hakiri_dagster.manifest.tables import Pipeline, Project
 from hakiri_dagster.security import secrets
+from hakiri_dagster.settings import allows_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,16 @@ class _Reader:
         self.problems += table_problems(entry)
         self.problems += merge_problems(entry)
         self.warnings += merge_warnings(entry)
+        self._check_hooks(entry, filled)
         try:
             return Declared(entry, PipelineSpec.model_validate(filled.data))
         except ValidationError as error:
             self.problems += problems_of(error, entry, filled, PipelineSpec)
             return None
+
+    def _check_hooks(self, entry: Entry, filled: Filled) -> None:
+        secrets.register(hook_secrets(entry, filled, self.env))
+        self.problems += hook_problems(entry, filled, allow_loopback=allows_loopback(self.env))
 
     def _note_references(self, entry: Entry, filled: Filled) -> None:
         for value in filled.values:

@@ -13,12 +13,38 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Scope = tuple[str, ...]
-PIPELINE_SCOPES: tuple[Scope, ...] = (("source", "config"), ("destination", "config"), ("tables", "*", "path"))
+_WEBHOOK_SCOPES: tuple[Scope, ...] = tuple(
+    (*at, *hooks, *index, key)
+    for at in ((), ("tables", "*"))
+    for slot in ("pre_hook", "preHook", "post_hook", "postHook")
+    for hooks in ((slot,), ("load", slot))
+    for index in ((), ("*",))
+    for key in ("url", "secret")
+)
+"""One hook or a list of them, under `load` or by the seed's flat names."""
+
+PIPELINE_SCOPES: tuple[Scope, ...] = (
+    ("source", "config"),
+    ("destination", "config"),
+    ("tables", "*", "path"),
+    *_WEBHOOK_SCOPES,
+)
 PROJECT_SCOPES: tuple[Scope, ...] = (("audit", "url"), ("context", "path"), ("destinations", "*", "config"))
 
 
 def is_variable(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The variables that a text refers to."""
+    return tuple(found[1] for found in _REFERENCE.finditer(text) if found[1] is not None)
+
+
+def is_one_reference(text: str) -> bool:
+    """It is a reference and nothing else."""
+    found = _REFERENCE.fullmatch(text)
+    return found is not None and found[1] is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.killed_runs import end_killed_runs, signature
 from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
-from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges
+from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges, range_for_hooks
 from hakiri_dagster.orchestration.resources import shared_project, spark_resource
 from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost
 from hakiri_dagster.pipeline.runtime import Runtime
@@ -58,6 +58,8 @@ class Applier:
         asset = table_asset(table, partitions, source_key(survey.source.lineage, root), root)
         job = dg.Definitions([asset], resources=self._resources).resolve_implicit_global_asset_job_def()
         ranges = chunk_ranges(table, partitions, keys, self._instance)
+        if due_only:
+            ranges += range_for_hooks(table, partitions, survey, self._instance)
         return tuple(text for chunks in ranges for text in self._run(job, chunks, due_only=due_only))
 
     def _run(self, job: dg.JobDefinition, chunks: ChunkRange, *, due_only: bool) -> Iterator[str]:

@@ -12,7 +12,14 @@ from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.checks import check_specs, evaluations
-from hakiri_dagster.orchestration.events import Metadata, alert_metadata, definition_metadata, published_metadata
+from hakiri_dagster.orchestration.events import (
+    Metadata,
+    alert_metadata,
+    definition_metadata,
+    hook_lines,
+    hook_metadata,
+    published_metadata,
+)
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.names import (
     ALONG_TAG,
@@ -26,6 +33,7 @@ from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.alerts import RaisedAlert
 from hakiri_dagster.pipeline.chunk_run import FailedChunk, PreparedChunk, SkippedChunk, Step, run_chunks
+from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.wanted import Wanted
 
 CHUNKS_PER_RUN = 100
@@ -71,7 +79,7 @@ def table_asset(
         steps = run_chunks(project.way(table, spark, context), run.wanted())
         yield from run.events(steps)
         run.end_with_a_warning()
-        run.fail_if_chunks_failed()
+        run.fail_if_anything_failed()
         for spec in specs:
             yield dg.Output(None, output_name=spec.get_python_identifier())
 
@@ -96,6 +104,7 @@ class _RunEvents:
         self._loads = loads
         self._keys = list(context.partition_keys)
         self._failed: list[FailedChunk] = []
+        self._failed_hook: HakiriError | None = None
         self._set_aside: PreparedChunk | None = None
 
     def wanted(self) -> Wanted:
@@ -127,12 +136,16 @@ class _RunEvents:
                     self._note_failure(step)
                 case RaisedAlert():
                     self._observe(step.alert)
+                case HookRun():
+                    self._hook_ran(step)
                 case _:
                     assert_never(step)
 
     def _publish(self, chunk: PreparedChunk) -> Iterator[dg.Output[object]]:
         has_partition = chunk.key in self._partitions
         partition = chunk.key if has_partition else self._keys[-1]
+        for ran in chunk.hooks:
+            self._hook_ran(ran)
         for evaluation in evaluations(chunk, partition):
             if has_partition or not evaluation.passed:  # it must not hide what the partition's own chunk met
                 self._context.log_event(evaluation)
@@ -189,7 +202,22 @@ class _RunEvents:
         self._context.log.error(f"chunk {chunk.key} of {self._table.label} failed: {chunk.error}")
         self._failed.append(chunk)
 
-    def fail_if_chunks_failed(self) -> None:
+    def _hook_ran(self, ran: HookRun) -> None:
+        for line in hook_lines(ran, self._table):
+            self._context.log.log("INFO" if ran.error is None else "WARNING" if ran.warns else "ERROR", line)
+        self._context.log_event(
+            dg.AssetObservation(asset_key=asset_key(self._table), partition=self._keys[-1], metadata=hook_metadata(ran))
+        )
+        if ran.error is not None and not ran.warns:
+            self._failed_hook = ran.error
+
+    def fail_if_anything_failed(self) -> None:
+        if self._failed_hook is not None and not self._failed:
+            raise dg.Failure(
+                description=str(self._failed_hook),
+                metadata={"error_kind": dg.MetadataValue.text(self._failed_hook.kind)},
+                allow_retries=False,
+            )
         if not self._failed:
             return
         first = self._failed[0]

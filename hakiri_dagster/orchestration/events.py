@@ -11,6 +11,7 @@ from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.destinations.contract import LedgerEntry, Target
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.chunk_run import PreparedChunk
+from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.security.secrets import redact_within
 
 Metadata = Mapping[str, dg.MetadataValue]
@@ -38,6 +39,25 @@ def alert_metadata(alert: Alert) -> Metadata:
         "severity": dg.MetadataValue.text(alert.severity),
         "details": dg.MetadataValue.json(redact_within(dict(alert.details))),
     }
+
+
+def hook_metadata(ran: HookRun) -> Metadata:
+    outcome = "ran" if ran.error is None else "warned" if ran.warns else "failed"
+    metadata: dict[str, dg.MetadataValue] = {
+        ran.phase: dg.MetadataValue.text(ran.name),
+        "outcome": dg.MetadataValue.text(outcome),
+        "seconds": dg.MetadataValue.float(round(ran.seconds, 3)),
+    }
+    if ran.error is not None:
+        metadata["error"] = dg.MetadataValue.text(str(ran.error))
+    return metadata
+
+
+def hook_lines(ran: HookRun, table: Table) -> tuple[str, ...]:
+    """For the run's log. EXPLAIN has something to say."""
+    if ran.error is not None:
+        return (str(ran.error),)
+    return f"{table.label}: {ran.phase} `{ran.name}` ran in {ran.seconds:.1f} s", *ran.lines
 
 
 def column_schema(target: Target) -> dg.TableSchemaMetadataValue:

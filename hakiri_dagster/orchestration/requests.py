@@ -61,10 +61,22 @@ def chunk_ranges(
     return [ChunkRange(table, *found) for found in contiguous_ranges(ordered, keys, CHUNKS_PER_RUN)]
 
 
+def range_for_hooks(
+    table: Table, partitions: dg.PartitionsDefinition, survey: Survey, instance: dg.DagsterInstance
+) -> list[ChunkRange]:
+    """Where nothing is due but hooks are owed, a run of the last partition finds nothing to load, and runs them."""
+    ordered = ordered_keys(instance, partitions)
+    if survey.due_keys or not survey.owed_hooks or not ordered:
+        return []
+    return [ChunkRange(table, ordered[-1], ordered[-1], 1)]
+
+
 def tick_ranges(
     table: Table, partitions: dg.PartitionsDefinition, survey: Survey, instance: dg.DagsterInstance
 ) -> list[ChunkRange]:
     """What one tick of a schedule dispatches: `max_chunks_per_tick` chunks."""
+    if not survey.due_keys:
+        return range_for_hooks(table, partitions, survey, instance)
     at_most = table.backfill.max_chunks_per_tick
     taken = survey.due_in_turn[:at_most]
     ordered = ordered_keys(instance, partitions)

@@ -67,6 +67,7 @@ def _post(alert: AlertRecord, project: str, settings: Settings) -> None:
         idempotency_key=f"alert/{alert.pipeline_id}/{alert.table}/{alert.id}/{alert.raised_at.isoformat()}/{alert.times}",
         allow_loopback=settings.webhooks_to_loopback,
         limits=_LIMITS,
+        authorities=settings.webhook_authorities,
     )
 
 

@@ -1,7 +1,7 @@
 """The way of one row, in order:
 
-survey → claim → read → project → stage ─┬→ candidate → prepare → publish → audit DB
-                                         └→ quarantine
+survey → claim → pre-hooks → read → project → stage ─┬→ candidate → prepare → publish → audit DB → post-hooks
+                                                     └→ quarantine
 
 Each step lives in one module behind this file. Nothing here knows Dagster, a driver or a load mode.
 """
@@ -20,6 +20,7 @@ from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
 from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.evolution import settle
+from hakiri_dagster.pipeline.hooks_run import HookRun, owed_by, post_hooks, pre_hooks, staged_hooks
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
@@ -43,6 +44,7 @@ class PreparedChunk:
     quarantined: int
     bad_sample: str | None
     seconds: float
+    hooks: tuple[HookRun, ...]
     publish: Callable[[], LedgerEntry]
 
 
@@ -65,7 +67,7 @@ class FailedChunk:
         return self.error.kind
 
 
-ChunkStep = PreparedChunk | SkippedChunk | FailedChunk
+ChunkStep = PreparedChunk | SkippedChunk | FailedChunk | HookRun
 Step = ChunkStep | RaisedAlert
 
 
@@ -88,6 +90,8 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
             note_cursor(way, survey)
     tell_of_a_miss(way, survey)
     tell_of_an_unusual_row_count(way, survey)
+    if way.totals.chunks or not (claims.busy or claims.overtaken):  # else they are the affair of who holds them
+        yield from post_hooks(way)
 
 
 def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
@@ -121,6 +125,10 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     target = retried(way, lambda: _target(way, survey))
     if not target.retyped:
         _settle(way, survey)
+    obstacle = yield from pre_hooks(way, readable)
+    if obstacle is not None:
+        yield from (_failed(way, claim, obstacle) for claim in readable)
+        return
     for group in passes(readable):
         if not _stopped(way):
             yield from _load_pass(way, survey, target, group)
@@ -192,6 +200,7 @@ def _steps(
 class _Prepared:
     slice: StagedSlice
     load: PreparedLoad
+    hooks: tuple[HookRun, ...]
     quarantined: int
     seconds: float
 
@@ -204,10 +213,11 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
         way.observer.warned(way.table, note)
     try:
         quarantined = _set_aside(way, slice_)
+        hooks = staged_hooks(way, slice_.load, load)
     except BaseException:
         load.undo()
         raise
-    return _Prepared(slice_, load, quarantined, time.monotonic() - started)
+    return _Prepared(slice_, load, hooks, quarantined, time.monotonic() - started)
 
 
 def _set_aside(way: Way, slice_: StagedSlice) -> int:
@@ -235,6 +245,7 @@ def _ready(way: Way, target: Target, prepared: _Prepared) -> ChunkStep:
         quarantined=prepared.quarantined,
         bad_sample=report.bad_sample,
         seconds=prepared.seconds,
+        hooks=prepared.hooks,
         publish=lambda: _publish(way, prepared),
     )
 
@@ -262,10 +273,21 @@ def _committed(way: Way, prepared: _Prepared) -> LedgerEntry:
     ready = [prepared.load]
 
     def commit() -> LedgerEntry:
-        load = ready.pop() if ready else way.destination.prepare(slice_.load, slice_.candidate)
-        return load.publish(slice_.claimed.committed(slice_.report.cursor_max), slice_.report.bytes)
+        load = ready.pop() if ready else _prepared_anew(way, slice_)
+        cursor = slice_.claimed.committed(slice_.report.cursor_max)
+        return load.publish(cursor, slice_.report.bytes, owed_by(way, load))
 
     return retried(way, commit)
+
+
+def _prepared_anew(way: Way, slice_: StagedSlice) -> PreparedLoad:
+    load = way.destination.prepare(slice_.load, slice_.candidate)
+    try:
+        staged_hooks(way, slice_.load, load)
+    except BaseException:
+        load.undo()
+        raise
+    return load
 
 
 def _failed(way: Way, claim: ClaimedSlice, error: HakiriError) -> FailedChunk:

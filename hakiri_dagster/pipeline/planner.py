@@ -16,6 +16,7 @@ from hakiri_dagster.planning.plan import (
     LoadChunks,
     ProjectPlan,
     Refuse,
+    RunHooks,
     Stage,
     TablePlan,
 )
@@ -75,8 +76,9 @@ def _stages(survey: Survey) -> Sequence[Stage]:
     changes = [ChangeTarget(change.description) for change in survey.changes if not change.refused]
     carried = [CarryOver(survey.due.carried_over)] if survey.due.carried_over and survey.plan_changed else []
     loads = [LoadChunks(survey.due_keys, _estimate(survey))] if survey.due_keys else []
+    hooks = [RunHooks(survey.owed_hooks)] if survey.owed_hooks else []
     # A change of the target comes with the load that needs it; alone it is not worth a run.
-    return [*refusals, *(changes if loads else []), *carried, *loads]
+    return [*refusals, *(changes if loads else []), *carried, *loads, *hooks]
 
 
 def _estimate(survey: Survey) -> int | None:

@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.errors import HakiriError, WebhookUnavailable
 from hakiri_dagster.pipeline.way import Way
 
 Result = TypeVar("Result")
+
+_LONGEST_WISH = 60.0
+"""What the receiver of a webhook may make us wait."""
 
 
 class Retries:
@@ -26,6 +29,8 @@ class Retries:
         if error.kind != "transient" or self._tried >= settings.retries:
             return False
         pause = settings.retry_base_seconds * 2**self._tried * random.uniform(0.5, 1.0)
+        if isinstance(error, WebhookUnavailable) and error.retry_after is not None:
+            pause = max(pause, min(error.retry_after, _LONGEST_WISH))
         self._tried += 1
         self._way.log(
             f"{self._way.table.label}: {error.what}; try {self._tried} of {settings.retries} in {pause:.1f} s"

@@ -28,6 +28,7 @@ from hakiri_dagster.planning.due_files import due_files
 from hakiri_dagster.planning.due_full import due_full
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import plan_text, with_generation
+from hakiri_dagster.planning.hooks import named
 from hakiri_dagster.planning.repair import after_ledger, published_since, relied_on
 from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
@@ -57,6 +58,7 @@ class Survey:
     warnings: tuple[str, ...]
     moment: datetime
     taken_in: dict[str, FileVersion]
+    owed_hooks: tuple[str, ...]
 
     @property
     def followed(self) -> Evolution:
@@ -177,6 +179,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         warnings=(*discovery.warnings, *doubts, *due.warnings, *(warnings_of(evolution) if evolution else ())),
         moment=moment,
         taken_in=taken_in,
+        owed_hooks=_owed_hooks(table, destination) if target is not None else (),
     )
 
 
@@ -199,6 +202,13 @@ def _word_of_loads(
         if {state for state in again if state.key in missed} <= set(stored):
             return stored, target, ledger
         stored = again
+
+
+def _owed_hooks(table: Table, destination: Destination) -> tuple[str, ...]:
+    """How they are called, in the order of the manifest."""
+    hooks = named(table.load.post_hook)
+    owed = {owed.name.key for owed in destination.owed_hooks(table)} if hooks else set()
+    return tuple(hook.name.text for hook in hooks if hook.name.key in owed)
 
 
 def remember(audit: AuditDb, survey: Survey, due: Due) -> None:

@@ -31,13 +31,20 @@ class LoadChunks:
 
 
 @dataclass(frozen=True, slots=True)
+class RunHooks:
+    """Post-hooks that published loads still owe."""
+
+    hooks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Refuse:
     """Something in the way of the load, that only a change of the manifest or of the target can clear."""
 
     reason: str
 
 
-Stage = ChangeTarget | CarryOver | LoadChunks | Refuse
+Stage = ChangeTarget | CarryOver | LoadChunks | RunHooks | Refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +78,25 @@ class TablePlan:
         return tuple(key for stage in self.stages if isinstance(stage, LoadChunks) for key in stage.keys)
 
     @property
+    def hooks(self) -> tuple[str, ...]:
+        return tuple(name for stage in self.stages if isinstance(stage, RunHooks) for name in stage.hooks)
+
+    @property
     def refusals(self) -> tuple[str, ...]:
         return tuple(stage.reason for stage in self.stages if isinstance(stage, Refuse))
 
     @property
-    def verdict(self) -> Literal["load", "nothing", "refused", "error"]:
+    def needs_a_run(self) -> bool:
+        return bool(self.loads or self.hooks) and not self.refusals
+
+    @property
+    def verdict(self) -> Literal["load", "hooks", "nothing", "refused", "error"]:
         if self.error is not None:
             return "error"
         if self.refusals:
             return "refused"
+        if self.hooks and not self.loads:
+            return "hooks"
         return "load" if self.stages else "nothing"
 
 

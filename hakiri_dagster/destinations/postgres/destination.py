@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +22,12 @@ from hakiri_dagster.destinations.contract import (
     SchemaChange,
     Target,
 )
-from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, loading, quarantine
+from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession
+from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, loading, owed_hooks, quarantine
 from hakiri_dagster.destinations.postgres.connection import Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
+from hakiri_dagster.destinations.postgres.hook_session import hook_session
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.restoring import restore
 from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
@@ -33,6 +36,7 @@ from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
+from hakiri_dagster.planning.hooks import OwedHook
 from hakiri_dagster.settings import DEFAULT_TENANT
 
 
@@ -90,6 +94,17 @@ class PostgresDestination:
         schema, name = load.table.quarantine_table
         with self._connections.transaction(f"{load.table.label} (quarantine {schema}.{name})") as connection:
             return quarantine.keep(connection, load, rows)
+
+    def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:
+        return hook_session(self._connections, table, attempt)
+
+    def owed_hooks(self, table: Table) -> Sequence[OwedHook]:
+        with self._connections.transaction(table.label) as connection:
+            return owed_hooks.owed(connection, table)
+
+    def settle_hook(self, table: Table, hook: OwedHook) -> None:
+        with self._connections.transaction(table.label) as connection:
+            owed_hooks.settle(connection, table, hook)
 
     def parallel_prepare(self, table: Table, target: Target) -> bool:
         return mode_of(table).parallel(target)

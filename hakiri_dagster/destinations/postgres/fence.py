@@ -81,9 +81,18 @@ def wait_for_fence(connection: Connection, load: Load) -> None:
 def name_attempt(connection: Connection, load: Load) -> None:
     """For this transaction `hakiri:<chunk>:<token>:<label>`: a later claim of the chunk finds and ends what carries a
     lower token."""
-    name = f"{APPLICATION_NAME_PREFIX}:{chunk_mark(*_chunk(load))}:{load.fence.token}:{load.table.label}"
-    cut = name.encode("ascii", "replace")[:_NAME_BYTES].decode()
-    connection.execute("SELECT set_config('application_name', %s, true)", (cut,))
+    name = attempt_name(load.table, load.slice.chunk.key, load.fence.token)
+    connection.execute("SELECT set_config('application_name', %s, true)", (name,))
+
+
+def attempt_name(table: Table, chunk_key: str, token: int) -> str:
+    mark = chunk_mark(table.pipeline_id, table.name, target_of(table), chunk_key)
+    return fitting(f"{APPLICATION_NAME_PREFIX}:{mark}:{token}:{table.label}")
+
+
+def fitting(name: str) -> str:
+    """As `application_name` takes it."""
+    return name.encode("ascii", "replace")[:_NAME_BYTES].decode()
 
 
 def chunk_mark(pipeline_id: str, table_name: str, target: str, chunk_key: str) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import psycopg
 
 from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load
-from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks
+from hakiri_dagster.destinations.hooks_contract import Relation
+from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks, owed_hooks
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
@@ -21,6 +22,7 @@ from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
 from hakiri_dagster.destinations.postgres.replacement import Replacement
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
+from hakiri_dagster.planning.hooks import HookName
 
 
 @dataclass(slots=True)
@@ -42,7 +44,11 @@ class OpenLoad:
     def notes(self) -> Sequence[str]:
         return self.staged.notes
 
-    def publish(self, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
+    @property
+    def place(self) -> Relation | None:
+        return self.staged.place
+
+    def publish(self, cursor_committed: int | None, bytes_: int, owes: Sequence[HookName] = ()) -> LedgerEntry:
         try:
             with _answered(self.connections, self.load):
                 fence.check_fence(self.connection, self.load, lock=True)
@@ -62,6 +68,7 @@ class OpenLoad:
                 )
                 if mode_of(self.load.table).clears_target:
                     marks.forget(self.connection, self.load.table)
+                owed_hooks.note(self.connection, self.load, owes)
                 self.staged.expose()
             published = self._commit(entry)
         finally:

@@ -8,14 +8,20 @@ from hakiri_dagster.cli.report import report
 
 
 def told(capsys: pytest.CaptureFixture[str], **table: Any) -> str:
-    counted = {"chunks": {"done": 0, "failed": 0, "skipped": 0, "pending": 0}, "rows": 0, "quarantined": 0}
-    rest = {"table": "orders", "warnings": [], "error": None, "duration_s": 0.0}
+    counted = {"chunks": {"done": 0, "failed": 0, "skipped": 0, "pending": 0}, "rows": 0}
+    rest = {"table": "orders", "quarantined": 0, "hooks": 0, "warnings": [], "error": None, "duration_s": 0.0}
     report({"pipelines": [{"pipeline_id": "shop", "status": "success", "tables": [counted | rest | table]}]})
     return capsys.readouterr().out
 
 
 def test_nothing_to_do_is_said_of_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys) == "Nothing to do: the table is converged.\n"
+
+
+def test_a_run_of_hooks_alone_is_something_that_was_done(capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, hooks=2)
+    assert "converged" not in said
+    assert "shop/orders" in said
 
 
 def test_who_finds_another_run_at_work_is_not_told_that_all_is_converged(capsys: pytest.CaptureFixture[str]) -> None:

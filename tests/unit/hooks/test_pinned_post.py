@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hakiri_dagster.hooks.pinned_post import authority
-from hakiri_dagster.hooks.url_guard import judge
+from hakiri_dagster.security.url_guard import judge
 
 
 @pytest.mark.parametrize(

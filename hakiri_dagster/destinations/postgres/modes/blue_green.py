@@ -11,6 +11,7 @@ from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Target
+from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres import fence
 from hakiri_dagster.destinations.postgres.catalog import Found, find
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
@@ -78,6 +79,12 @@ class _Siblings(Staged):
     @override
     def rows(self) -> int:
         return self.row_count
+
+    @property
+    @override
+    def place(self) -> Relation | None:
+        target = self.work.load.target
+        return target.schema, sibling.sibling_name(target.name)
 
     @override
     def expose(self) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Load, Mark, Target
+from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
@@ -41,6 +42,11 @@ class Staged(Protocol):
     def notes(self) -> Sequence[str]:
         """What somebody should hear of this load, though it goes on."""
         return ()
+
+    @property
+    def place(self) -> Relation | None:
+        """The relation that holds it, where it is one of its own and committed."""
+        return None
 
     def expose(self) -> None:
         """Makes it visible, in the open transaction. The ledger's row is written; the commit follows at once."""

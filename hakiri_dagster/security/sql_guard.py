@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hakiri_dagster.errors import UnsafeSql
-from hakiri_dagster.hooks.explained_select import refuse_what_could_run
-from hakiri_dagster.hooks.settable import SETTABLE
+from hakiri_dagster.security.explained_select import refuse_what_could_run
+from hakiri_dagster.security.settable import SETTABLE
 
 if TYPE_CHECKING:
     from pglast import ast
@@ -34,11 +34,10 @@ _EXPLAIN_OPTIONS = frozenset({"buffers", "costs", "format", "generic_plan", "mem
 
 @dataclass(frozen=True, slots=True)
 class HookSql:
-    """`text` is without its semicolon. PostgreSQL refuses to run some statements in a transaction block, whatever the
-    catalog says; the CLUSTER or REINDEX of a partitioned table is refused there too, which no text can tell."""
+    """`text` is without its semicolon. `sets`: it changes nothing but the session that it runs in."""
 
     text: str
-    in_transaction: bool
+    sets: bool
 
 
 class _Token(NamedTuple):
@@ -57,9 +56,10 @@ def judge(text: str) -> HookSql:
     judgement = _JUDGEMENTS.get(type(statement).__name__)
     if judgement is None:
         raise _refusal(f"{_first_word(tokens)} is not among the statements of a hook")
-    in_transaction = judgement(statement)
+    judgement(statement)
     last = tokens[-1]
-    return HookSql(text[tokens[0].start : last.start if last.text == ";" else last.end].rstrip(), in_transaction)
+    bare = text[tokens[0].start : last.start if last.text == ";" else last.end].rstrip()
+    return HookSql(bare, sets=type(statement).__name__ == "VariableSetStmt")
 
 
 def judge_template(text: str) -> HookSql:
@@ -138,26 +138,15 @@ def _refusal(what: str) -> UnsafeSql:
     return UnsafeSql(what, hint=ALLOWED)
 
 
-def _vacuum_or_analyze(statement: ast.VacuumStmt) -> bool:
-    return not statement.is_vacuumcmd
+def _harmless(_: ast.Node) -> None: ...
 
 
-def _cluster(statement: ast.ClusterStmt) -> bool:
-    return statement.relation is not None
-
-
-def _reindex(statement: ast.ReindexStmt) -> bool:
-    options = {option.defname for option in statement.params or ()}
-    if "tablespace" in options:
+def _reindex(statement: ast.ReindexStmt) -> None:
+    if any(option.defname == "tablespace" for option in statement.params or ()):
         raise _refusal("REINDEX may not move indexes to another tablespace")
-    return statement.relation is not None and "concurrently" not in options
 
 
-def _refresh(_: ast.RefreshMatViewStmt) -> bool:
-    return True
-
-
-def _set(statement: ast.VariableSetStmt) -> bool:
+def _set(statement: ast.VariableSetStmt) -> None:
     if statement.kind is None or statement.kind.name not in ("VAR_SET_VALUE", "VAR_SET_DEFAULT"):
         raise _refusal("of SET and RESET, only SET name = value is allowed")
     if statement.name not in SETTABLE:
@@ -165,29 +154,26 @@ def _set(statement: ast.VariableSetStmt) -> bool:
     if "pg_catalog" in _values(statement)[1:]:
         # It is the first without being named; behind others, their functions pass for PostgreSQL's own.
         raise _refusal("search_path may name pg_catalog in the first place only")
-    return True
 
 
 def _values(statement: ast.VariableSetStmt) -> list[object]:
     return [getattr(argument.val, "sval", None) for argument in statement.args or ()]
 
 
-def _explain(statement: ast.ExplainStmt) -> bool:
+def _explain(statement: ast.ExplainStmt) -> None:
     for option in statement.options or ():
         if option.defname not in _EXPLAIN_OPTIONS:
             raise _refusal(f"EXPLAIN with {option.defname.upper()} is not allowed")
     if statement.query is None or type(statement.query).__name__ != "SelectStmt":
         raise _refusal("EXPLAIN is allowed of a SELECT only")
     refuse_what_could_run(statement.query)
-    return True
 
 
-_JUDGEMENTS: Mapping[str, Callable[[Any], bool]] = {
-    "VacuumStmt": _vacuum_or_analyze,
-    "ClusterStmt": _cluster,
+_JUDGEMENTS: Mapping[str, Callable[[Any], None]] = {
+    "VacuumStmt": _harmless,
+    "ClusterStmt": _harmless,
     "ReindexStmt": _reindex,
-    "RefreshMatViewStmt": _refresh,
+    "RefreshMatViewStmt": _harmless,
     "VariableSetStmt": _set,
     "ExplainStmt": _explain,
 }
-"""Each says whether the statement may run in a transaction block."""

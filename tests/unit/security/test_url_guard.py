@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hakiri_dagster.errors import UnsafeUrl, WebhookUnavailable
-from hakiri_dagster.hooks.url_guard import SafeUrl, is_public, judge, resolve
+from hakiri_dagster.security.url_guard import SafeUrl, is_public, judge, resolve
 
 HOSTILE: dict[str, tuple[str, ...]] = {
     "is not https": (

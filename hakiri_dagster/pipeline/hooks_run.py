@@ -1,0 +1,192 @@
+"""Hooks around the load of a table: once a run, in the order of the manifest.
+
+pre_hooks → the rows move → staged_hooks (where the mode loads a relation of its own) → publish → post_hooks
+
+What a publish owes is remembered with it, so that a crash before the post-hooks costs nothing but time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hakiri_dagster.destinations.contract import Load, PreparedLoad
+from hakiri_dagster.destinations.hooks_contract import Attempt, Relation
+from hakiri_dagster.errors import HakiriError, HookFailed, HooksBusy, HookUnavailable
+from hakiri_dagster.hooks.context import HookContext, Phase
+from hakiri_dagster.hooks.kinds import run
+from hakiri_dagster.hooks.surroundings import Surroundings
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.claims import ClaimedSlice
+from hakiri_dagster.pipeline.phase_session import PhaseSession
+from hakiri_dagster.pipeline.retries import retried
+from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.hooks import HookName, NamedHook, OwedHook, named, to_run
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """What became of one hook. An error that `warns` stops nothing."""
+
+    phase: Phase
+    name: str
+    seconds: float
+    lines: tuple[str, ...] = ()
+    error: HakiriError | None = None
+    warns: bool = False
+
+
+def pre_hooks(way: Way, slices: Sequence[ClaimedSlice]) -> Generator[HookRun, None, HakiriError | None]:
+    """Answers why nothing may be loaded, if so."""
+    hooks = named(way.table.load.pre_hook)
+    context = _context(way.table, "pre_hook", way.run_id, [slice_.key for slice_ in slices])
+    with PhaseSession(way, Attempt(slices[0].key, slices[0].fence.token)) as session:
+        for hook in hooks:
+            ran = _run(way, hook, context, session, _target(way.table), way.run_id)
+            yield ran
+            if ran.error is not None and not ran.warns:
+                return ran.error
+    return None
+
+
+def staged_hooks(way: Way, load: Load, prepared: PreparedLoad) -> tuple[HookRun, ...]:
+    """The SQL that names the table, on the relation that is about to take its place. Raises what stops the publish."""
+    if prepared.place is None:
+        return ()
+    hooks = named(way.table.load.post_hook)
+    context = _context(way.table, "post_hook", way.run_id, [load.slice.chunk.key], prepared.rows, load.fence.load_id)
+    runs = []
+    with PhaseSession(way, Attempt(load.slice.chunk.key, load.fence.token)) as session:
+        for hook in to_run(hooks, [hook.name.key for hook in hooks if hook.names_the_table]):
+            ran = _run(way, hook, context, session, prepared.place, str(load.fence.load_id))
+            if ran.error is not None and not ran.warns:
+                raise ran.error
+            runs.append(ran)
+    return tuple(runs)
+
+
+def owed_by(way: Way, prepared: PreparedLoad) -> tuple[HookName, ...]:
+    hooks = named(way.table.load.post_hook)
+    return tuple(hook.name for hook in hooks if prepared.place is None or not hook.names_the_table)
+
+
+def post_hooks(way: Way) -> Iterator[HookRun]:
+    """What published loads owe, this run's and those of runs that came to no good end. A failed chunk keeps it owed."""
+    hooks = named(way.table.load.post_hook)
+    if not hooks or not _owed(way, hooks):
+        return
+    if way.totals.errors:
+        way.log(f"{way.table.label}: a chunk failed, so the post-hooks stay owed until all of the run's are published")
+        return
+    with PhaseSession(way, attempt=None) as session:
+        try:
+            session.open()
+        except HooksBusy as busy:
+            way.observer.warned(way.table, str(busy))
+            return
+        yield from _settled(way, hooks, session)
+
+
+def _settled(way: Way, hooks: Sequence[NamedHook], session: PhaseSession) -> Iterator[HookRun]:
+    owed = _owed(way, hooks)
+    for hook in to_run(hooks, owed):
+        debt = owed.get(hook.name.key)
+        context = _context_of(way, debt.load_ids if debt is not None else ())
+        ran = _run(way, hook, context, session, _target(way.table), str(max(context.load_ids, default=0)))
+        if ran.error is not None and not ran.warns:
+            way.totals.errors.append(ran.error)
+            way.observer.stopped(way.table, ran.error)
+            yield ran
+            return
+        if debt is not None:
+            retried(way, lambda debt=debt: way.destination.settle_hook(way.table, debt))  # type: ignore[misc]
+        yield ran
+
+
+def _owed(way: Way, hooks: Collection[NamedHook]) -> dict[str, OwedHook]:
+    """By key; of those that the manifest still has."""
+    known = {hook.name.key for hook in hooks}
+    owed = retried(way, lambda: way.destination.owed_hooks(way.table))
+    return {hook.name.key: hook for hook in owed if hook.name.key in known}
+
+
+def _run(
+    way: Way, hook: NamedHook, context: HookContext, session: PhaseSession, relation: Relation, occasion: str
+) -> HookRun:
+    table = way.table
+    key = f"{table.pipeline_id}/{table.name}/{context.target}/{context.phase}/{hook.name.key[:12]}/{occasion}"
+    around = Surroundings(context, relation, session.execute, way.settings, key)
+    started = time.monotonic()
+    lines: Sequence[str] = ()
+    error: HakiriError | None = None
+    try:
+        lines = retried(way, lambda: run(hook.hook, around))
+    except HakiriError as cause:
+        error = _failure(table, context.phase, hook, cause)
+    ran = HookRun(
+        context.phase,
+        hook.name.text,
+        time.monotonic() - started,
+        tuple(lines),
+        error,
+        warns=hook.hook.on_error == "warn",
+    )
+    if error is None:
+        way.observer.hook_ran(table, ran.name)
+    elif ran.warns:
+        way.observer.warned(table, str(error))
+    return ran
+
+
+_CONSEQUENCES = {
+    "pre_hook": "nothing was loaded",
+    "post_hook": "the hook is owed until it succeeds",
+}
+
+
+def _failure(table: Table, phase: Phase, hook: NamedHook, cause: HakiriError) -> HookFailed:
+    kind = HookUnavailable if cause.kind == "transient" else HookFailed
+    consequence = "" if hook.hook.on_error == "warn" else f"; {_CONSEQUENCES[phase]}"
+    where = f" ({cause.where})" if cause.where and cause.where != table.label else ""
+    return kind(
+        f"{phase} `{hook.name.text}` failed{consequence}: {cause.what}{where}", where=table.label, hint=cause.hint
+    )
+
+
+def _target(table: Table) -> Relation:
+    return table.target_schema, table.target_name
+
+
+def _context(
+    table: Table, phase: Phase, run_id: str, chunks: Sequence[str], rows: int | None = None, *load_ids: int
+) -> HookContext:
+    return HookContext(
+        pipeline=table.pipeline_id,
+        table=table.name,
+        target=".".join(_target(table)),
+        phase=phase,
+        run_id=run_id,
+        rows=rows,
+        chunks=tuple(chunks),
+        load_ids=load_ids,
+        at=datetime.now(UTC),
+    )
+
+
+def _context_of(way: Way, load_ids: Sequence[int]) -> HookContext:
+    """As the ledger knows the loads, so that it is told alike however often it is told."""
+    entries = retried(way, lambda: way.destination.ledger(way.table, load_ids))
+    loads = sorted((e for e in entries if e.load_id in load_ids), key=lambda entry: entry.load_id)
+    return HookContext(
+        pipeline=way.table.pipeline_id,
+        table=way.table.name,
+        target=".".join(_target(way.table)),
+        phase="post_hook",
+        run_id=loads[-1].run_id if loads else way.run_id,
+        rows=sum(entry.rows for entry in loads),
+        chunks=tuple(dict.fromkeys(entry.chunk_key for entry in loads)),
+        load_ids=tuple(load_ids),
+        at=loads[-1].published_at if loads else datetime.now(UTC),
+    )
