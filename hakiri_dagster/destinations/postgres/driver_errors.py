@@ -102,6 +102,8 @@ def _what(error: psycopg.Error) -> str:
 
 
 def _hint(error: psycopg.Error) -> str | None:
+    if error.sqlstate == "23514" and error.diag.constraint_name is None:
+        return "make a partition for the value, or a DEFAULT partition, or correct the row at the source"
     if error.sqlstate in _HINTS:
         return _HINTS[error.sqlstate]
     text = str(error)

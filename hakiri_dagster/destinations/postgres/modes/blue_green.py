@@ -3,8 +3,8 @@ target had."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from psycopg import sql
@@ -19,10 +19,14 @@ from hakiri_dagster.destinations.postgres.copy_parallel import copy_in_parallel
 from hakiri_dagster.destinations.postgres.modes.contract import Mode, Staged, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.swap import leftovers, sibling
-from hakiri_dagster.destinations.postgres.swap.dependents import OBJECTIONS, orphans
+from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
+from hakiri_dagster.destinations.postgres.swap.dependents import orphans
+from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
+from hakiri_dagster.destinations.postgres.swap.objections import objections
 from hakiri_dagster.destinations.postgres.swap.patience import exchanged
-from hakiri_dagster.destinations.postgres.swap.portrait import lines, names_in_full
+from hakiri_dagster.destinations.postgres.swap.places import Pair, place_of, run, run_all
+from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
 from hakiri_dagster.destinations.postgres.widening import retyping
 from hakiri_dagster.errors import DestinationError, HakiriError
 from hakiri_dagster.manifest.tables import Table
@@ -40,7 +44,7 @@ class BlueGreen(Mode):
             return ()
         with connection.transaction():
             names_in_full(connection)
-            reasons = lines(connection, OBJECTIONS, found.oid)
+            reasons = objections(connection, found.oid)
             connection.execute("RESET search_path")
         wrong = [f"blue_green cannot exchange the target: {reason}" for reason in reasons]
         return [*wrong, *_taken(connection, found)]
@@ -73,7 +77,7 @@ class _Siblings(Staged):
 
     work: Work
     row_count: int
-    pairs: tuple[sibling.Pair, ...]
+    successors: Successors
 
     @property
     @override
@@ -89,7 +93,7 @@ class _Siblings(Staged):
     @override
     def expose(self) -> None:
         connection, load = self.work.connection, self.work.load
-        unchecked = exchanged(connection, load.table.label, self.pairs, reshape=self._reshape_old)
+        unchecked = exchanged(connection, load.table.label, self.successors, reshape=self._reshape_old)
         leftovers.forget_siblings(connection, load.fence.load_id)
         leftovers.note_unchecked(connection, load.table, unchecked)
 
@@ -136,7 +140,8 @@ def _taken(connection: Connection, found: Found) -> list[str]:
     return [f"blue_green loads into {found.target.schema}.{name}, and there is a table of that name; rename it"]
 
 
-def _make(work: Work) -> int:
+def _make(work: Work) -> tuple[Pair, ...]:
+    """Partitions go with their table."""
     load = work.load
     check_keys(work)
     with work.connections.transaction(load.table.label) as connection:
@@ -144,32 +149,38 @@ def _make(work: Work) -> int:
         fence.check_fence(connection, load, lock=True)
         names_in_full(connection)
         leftovers.sweep(connection, load.table)
-        new = sibling.make(connection, work.found.oid, load.target.schema, load.target.name, _prefix(work))
+        tables = sibling.make(connection, work.found.oid, load.target.schema, load.target.name, _prefix(work))
         if load.target.retyped:
             place = relation(load.target.schema, sibling.sibling_name(load.target.name))
             connection.execute(retyping(place, load.target.retyped))
-        leftovers.note_siblings(connection, load.table, [new], load.fence.load_id)
-    return new
+        leftovers.note_siblings(connection, load.table, [tables[0].new], load.fence.load_id)
+    return tables
 
 
-def _complete(work: Work, new: int) -> tuple[sibling.Pair, ...]:
+def _complete(work: Work, tables: Sequence[Pair]) -> Successors:
     """What depends on others comes first."""
-    load, old = work.load, work.found.oid
-    prefix = _prefix(work)
-    with work.connections.transaction(load.table.label) as connection:
-        fence.name_attempt(connection, load)
+    with _building(work) as connection:
+        ready = complete(connection, tables, _prefix(work))
+        checks = add_foreign_keys(connection, tables)
+    with _building(work) as connection:
+        run_all(connection, checks)
+        _refuse_orphans(connection, work, tables)
+        views = build_materialized_views(connection, tables, _prefix(work))
+        new_views = [view.new for view in views.pairs]
+        leftovers.note_siblings(connection, work.load.table, new_views, work.load.fence.load_id)
+    with _building(work) as connection:
+        for pair in (*views.pairs, tables[0]):
+            run(connection, f"ANALYZE {place_of(connection, pair.new)[1]}")
+    return views + ready
+
+
+@contextmanager
+def _building(work: Work) -> Iterator[Connection]:
+    """What nobody waits for, and nobody sees, may be committed step by step."""
+    with work.connections.transaction(work.load.table.label) as connection:
+        fence.name_attempt(connection, work.load)
         names_in_full(connection)
-        renames = sibling.complete(connection, old, new, prefix)
-        _refuse_orphans(connection, work, new)
-        views = build_materialized_views(connection, old, new, prefix)
-        leftovers.note_siblings(connection, load.table, [view.new for view in views], load.fence.load_id)
-        pairs = (*views, sibling.Pair("TABLE", old, new, renames))
-    with work.connections.transaction(load.table.label) as connection:
-        fence.name_attempt(connection, load)
-        names_in_full(connection)
-        for pair in pairs:
-            sibling.run(connection, f"ANALYZE {sibling.place_of(connection, pair.new)[1]}")
-    return pairs
+        yield connection
 
 
 def _prefix(work: Work) -> str:
@@ -177,8 +188,8 @@ def _prefix(work: Work) -> str:
     return f"hakiri_{work.load.fence.load_id}_"
 
 
-def _refuse_orphans(connection: Connection, work: Work, new: int) -> None:
-    lost = orphans(connection, work.found.oid, new)
+def _refuse_orphans(connection: Connection, work: Work, tables: Sequence[Pair]) -> None:
+    lost = orphans(connection, tables)
     if lost:
         raise DestinationError(
             f"other tables hold rows that refer to rows which the source no longer has: {'; '.join(lost)}",

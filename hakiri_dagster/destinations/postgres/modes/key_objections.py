@@ -8,11 +8,11 @@ from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
 
 _PARTITION_KEY = """
-SELECT coalesce(array_agg(a.attname::text ORDER BY k.position), '{}'), bool_or(k.attnum = 0)
+SELECT coalesce(array_agg(DISTINCT a.attname::text), '{}'), bool_or(k.attnum = 0)
 FROM pg_partitioned_table p
 CROSS JOIN unnest(p.partattrs::int2[]) WITH ORDINALITY AS k (attnum, position)
 LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k.attnum AND k.attnum > 0
-WHERE p.partrelid = %s
+WHERE p.partrelid IN (SELECT relid FROM pg_partition_tree(%s))
 """
 
 

@@ -1,7 +1,7 @@
 """What belongs to a table by its name, as the statements that give it: carried out for the table that took the place,
 once it has the name, and compared afterwards.
 
-`{oid}` is the table's. All of it is a change of the catalog alone, so it takes no time that readers would notice.
+`{oids}` are the tables'. All of it is a change of the catalog alone, so it takes no time that readers would notice.
 """
 
 from __future__ import annotations
@@ -12,76 +12,80 @@ from typing import Final, LiteralString
 _TABLE: LiteralString = """
 SELECT format('COMMENT ON %s %s IS %L', CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
               oid::regclass, obj_description(oid, 'pg_class'))
-FROM pg_class WHERE oid = {oid} AND obj_description(oid, 'pg_class') IS NOT NULL
+FROM pg_class WHERE oid = ANY({oids}) AND obj_description(oid, 'pg_class') IS NOT NULL
 UNION ALL
 SELECT format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', oid::regclass) FROM pg_class
-WHERE oid = {oid} AND relrowsecurity
+WHERE oid = ANY({oids}) AND relrowsecurity
 UNION ALL
 SELECT format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', oid::regclass) FROM pg_class
-WHERE oid = {oid} AND relforcerowsecurity
+WHERE oid = ANY({oids}) AND relforcerowsecurity
 UNION ALL
 SELECT format('ALTER TABLE %s REPLICA IDENTITY %s', oid::regclass,
               CASE relreplident WHEN 'n' THEN 'NOTHING' ELSE 'FULL' END)
-FROM pg_class WHERE oid = {oid} AND relreplident IN ('n', 'f')
+FROM pg_class WHERE oid = ANY({oids}) AND relreplident IN ('n', 'f')
 UNION ALL
 SELECT format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', indrelid::regclass, relname)
-FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = {oid} AND i.indisreplident
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = ANY({oids}) AND i.indisreplident
 UNION ALL
 SELECT format('ALTER TABLE %s CLUSTER ON %I', indrelid::regclass, relname)
-FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = {oid} AND i.indisclustered
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = ANY({oids}) AND i.indisclustered
 """
 
 _COLUMNS: LiteralString = """
-SELECT format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', attrelid::regclass, attname, attstattarget)
-FROM pg_attribute WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped AND attstattarget >= 0
+SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I SET STATISTICS %s', attrelid::regclass, attname, attstattarget)
+FROM pg_attribute WHERE attrelid = ANY({oids}) AND attnum > 0 AND NOT attisdropped AND attstattarget >= 0
 UNION ALL
-SELECT format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', attrelid::regclass, attname, array_to_string(attoptions, ', '))
-FROM pg_attribute WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped AND attoptions IS NOT NULL
+SELECT format('ALTER TABLE ONLY %s ALTER COLUMN %I SET (%s)', attrelid::regclass, attname,
+              array_to_string(attoptions, ', '))
+FROM pg_attribute WHERE attrelid = ANY({oids}) AND attnum > 0 AND NOT attisdropped AND attoptions IS NOT NULL
 UNION ALL
 SELECT format('COMMENT ON COLUMN %s.%I IS %L', attrelid::regclass, attname, col_description(attrelid, attnum))
 FROM pg_attribute
-WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped AND col_description(attrelid, attnum) IS NOT NULL
+WHERE attrelid = ANY({oids}) AND attnum > 0 AND NOT attisdropped AND col_description(attrelid, attnum) IS NOT NULL
 """
 
 _INDEXES: LiteralString = """
 SELECT format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s', attrelid::regclass, attnum, attstattarget)
-FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indexrelid
-WHERE i.indrelid = {oid} AND i.indisvalid AND attstattarget >= 0
+FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indexrelid JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = ANY({oids}) AND (i.indisvalid OR c.relkind = 'I') AND attstattarget >= 0
 UNION ALL
 SELECT format('COMMENT ON INDEX %s IS %L', indexrelid::regclass, obj_description(indexrelid, 'pg_class'))
-FROM pg_index WHERE indrelid = {oid} AND indisvalid AND obj_description(indexrelid, 'pg_class') IS NOT NULL
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = ANY({oids}) AND (i.indisvalid OR c.relkind = 'I')
+  AND obj_description(indexrelid, 'pg_class') IS NOT NULL
 UNION ALL
 SELECT format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, conrelid::regclass,
               obj_description(oid, 'pg_constraint'))
-FROM pg_constraint WHERE conrelid = {oid} AND obj_description(oid, 'pg_constraint') IS NOT NULL
+FROM pg_constraint WHERE conrelid = ANY({oids}) AND obj_description(oid, 'pg_constraint') IS NOT NULL
 UNION ALL
 SELECT format('ALTER STATISTICS %I.%I SET STATISTICS %s', nspname, stxname, stxstattarget)
-FROM pg_statistic_ext s JOIN pg_namespace n ON n.oid = s.stxnamespace WHERE stxrelid = {oid} AND stxstattarget >= 0
+FROM pg_statistic_ext s JOIN pg_namespace n ON n.oid = s.stxnamespace
+WHERE stxrelid = ANY({oids}) AND stxstattarget >= 0
 UNION ALL
 SELECT format('COMMENT ON STATISTICS %I.%I IS %L', nspname, stxname, obj_description(s.oid, 'pg_statistic_ext'))
 FROM pg_statistic_ext s JOIN pg_namespace n ON n.oid = s.stxnamespace
-WHERE stxrelid = {oid} AND obj_description(s.oid, 'pg_statistic_ext') IS NOT NULL
+WHERE stxrelid = ANY({oids}) AND obj_description(s.oid, 'pg_statistic_ext') IS NOT NULL
 """
 
 _TRIGGERS: LiteralString = """
-SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = {oid} AND NOT tgisinternal AND tgparentid = 0
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = ANY({oids}) AND NOT tgisinternal AND tgparentid = 0
 UNION ALL
-SELECT format('ALTER TABLE %s %s TRIGGER %I', tgrelid::regclass,
+SELECT format('ALTER TABLE ONLY %s %s TRIGGER %I', tgrelid::regclass,
               CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tgname)
-FROM pg_trigger WHERE tgrelid = {oid} AND NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'O'
+FROM pg_trigger WHERE tgrelid = ANY({oids}) AND NOT tgisinternal AND tgenabled <> 'O'
 UNION ALL
 SELECT format('COMMENT ON TRIGGER %I ON %s IS %L', tgname, tgrelid::regclass, obj_description(oid, 'pg_trigger'))
-FROM pg_trigger WHERE tgrelid = {oid} AND NOT tgisinternal AND obj_description(oid, 'pg_trigger') IS NOT NULL
+FROM pg_trigger WHERE tgrelid = ANY({oids}) AND NOT tgisinternal AND obj_description(oid, 'pg_trigger') IS NOT NULL
 UNION ALL
-SELECT pg_get_ruledef(oid) FROM pg_rewrite WHERE ev_class = {oid} AND rulename <> '_RETURN'
+SELECT pg_get_ruledef(oid) FROM pg_rewrite WHERE ev_class = ANY({oids}) AND rulename <> '_RETURN'
 UNION ALL
 SELECT format('ALTER TABLE %s %s RULE %I', ev_class::regclass,
               CASE ev_enabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, rulename)
-FROM pg_rewrite WHERE ev_class = {oid} AND rulename <> '_RETURN' AND ev_enabled <> 'O'
+FROM pg_rewrite WHERE ev_class = ANY({oids}) AND rulename <> '_RETURN' AND ev_enabled <> 'O'
 UNION ALL
 SELECT format('COMMENT ON RULE %I ON %s IS %L', rulename, ev_class::regclass, obj_description(oid, 'pg_rewrite'))
 FROM pg_rewrite
-WHERE ev_class = {oid} AND rulename <> '_RETURN' AND obj_description(oid, 'pg_rewrite') IS NOT NULL
+WHERE ev_class = ANY({oids}) AND rulename <> '_RETURN' AND obj_description(oid, 'pg_rewrite') IS NOT NULL
 """
 
 _POLICIES: LiteralString = """
@@ -93,22 +97,22 @@ SELECT concat_ws(' ', format('CREATE POLICY %I ON %s AS', polname, polrelid::reg
                                           ', ' ORDER BY role) FROM unnest(polroles) AS role),
                  'USING (' || pg_get_expr(polqual, polrelid) || ')',
                  'WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')')
-FROM pg_policy WHERE polrelid = {oid}
+FROM pg_policy WHERE polrelid = ANY({oids})
 UNION ALL
 SELECT format('COMMENT ON POLICY %I ON %s IS %L', polname, polrelid::regclass, obj_description(oid, 'pg_policy'))
-FROM pg_policy WHERE polrelid = {oid} AND obj_description(oid, 'pg_policy') IS NOT NULL
+FROM pg_policy WHERE polrelid = ANY({oids}) AND obj_description(oid, 'pg_policy') IS NOT NULL
 """
 
 _SEQUENCES: LiteralString = """
 SELECT format('ALTER SEQUENCE %s OWNED BY %s.%I', d.objid::regclass, a.attrelid::regclass, a.attname)
 FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
 JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid}
+WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY({oids})
   AND d.deptype = 'a'
 UNION ALL
 SELECT format('COMMENT ON SEQUENCE %s IS %L', d.objid::regclass, obj_description(d.objid, 'pg_class'))
 FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
-WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid}
+WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY({oids})
   AND d.deptype = 'i' AND obj_description(d.objid, 'pg_class') IS NOT NULL
 """
 
@@ -119,7 +123,7 @@ SELECT grants FROM (
               CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) AS grants
     FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(relacl, acldefault('r', relowner)))
          WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
-    WHERE c.oid = {oid}
+    WHERE c.oid = ANY({oids})
   UNION ALL
     SELECT 2, attnum * 1000 + a.n, format('GRANT %s (%I) ON TABLE %s TO %s%s', privilege_type, attname,
               attrelid::regclass,
@@ -127,7 +131,7 @@ SELECT grants FROM (
               CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
     FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl)
          WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
-    WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped
+    WHERE attrelid = ANY({oids}) AND attnum > 0 AND NOT attisdropped
   UNION ALL
     SELECT 3, a.n, format('GRANT %s ON SEQUENCE %s TO %s%s', privilege_type, s.oid::regclass,
               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
@@ -135,7 +139,7 @@ SELECT grants FROM (
     FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
     CROSS JOIN LATERAL aclexplode(coalesce(s.relacl, acldefault('s', s.relowner)))
          WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
-    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid}
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY({oids})
       AND d.deptype = 'i'
 ) AS all_grants ORDER BY part, n
 """
@@ -145,7 +149,7 @@ SELECT concat_ws(' ', format('ALTER PUBLICATION %I ADD TABLE %s', pubname, prrel
                  (SELECT format('(%s)', string_agg(quote_ident(attname), ', ' ORDER BY attnum)) FROM pg_attribute
                   WHERE attrelid = prrelid AND attnum = ANY(prattrs) HAVING count(*) > 0),
                  'WHERE (' || pg_get_expr(prqual, prrelid) || ')')
-FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE prrelid = {oid} ORDER BY pubname
+FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE prrelid = ANY({oids}) ORDER BY pubname
 """
 
 BELONGINGS: Final[Mapping[str, LiteralString]] = {

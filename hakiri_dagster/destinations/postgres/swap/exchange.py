@@ -1,5 +1,5 @@
-"""The exchange of two tables, in the open transaction: all that refers to the one by its name or its identity refers to
-the other afterwards, and the one is gone. Whatever is not as it was before makes the exchange fail."""
+"""The exchange of tables, in the open transaction: all that refers to the ones by their names or identities refers to
+the others afterwards, and the ones are gone. Whatever is not as it was before makes the exchange fail."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from dataclasses import dataclass
 
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.belongings import BELONGINGS
+from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, RELATIONS
+from hakiri_dagster.destinations.postgres.swap.places import Pair, of_each, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, about, differences, lines, portrait
-from hakiri_dagster.destinations.postgres.swap.sibling import Pair, run
+from hakiri_dagster.destinations.postgres.swap.sequences import go_on
 from hakiri_dagster.errors import DestinationUnavailable
 
 _REVOKES = """
 SELECT DISTINCT format('REVOKE ALL ON TABLE %s FROM %s CASCADE', c.oid::regclass,
                        CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
-FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(relacl, acldefault('r', relowner))) WHERE c.oid = {oid}
+FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(relacl, acldefault('r', relowner))) WHERE c.oid = ANY({oids})
+"""
+
+_NAMES = """
+SELECT oid::bigint, oid::regclass::text, quote_ident(relname), relkind::text, quote_ident(pg_get_userbyid(relowner))
+FROM pg_class WHERE oid = ANY({oids})
 """
 
 
@@ -28,55 +35,69 @@ class ChildKey:
     constraint: str
 
 
-def lock_against_changes(connection: Connection, pair: Pair) -> None:
-    """Keeps out who would define the table anew, or vacuum it; neither readers nor writers."""
-    if pair.kind == "TABLE":
-        run(connection, f"LOCK TABLE ONLY {_name(connection, pair.old)} IN SHARE UPDATE EXCLUSIVE MODE")
+@dataclass(frozen=True, slots=True)
+class _Named:
+    place: str
+    name: str
+    kind: str
+    owner: str
+
+
+def lock_against_changes(connection: Connection, pairs: Sequence[Pair]) -> None:
+    """Keeps out who would define the tables anew, or vacuum them; neither readers nor writers."""
+    named = _named(connection, [pair.old for pair in pairs])
+    tables = [named[pair.old].place for pair in pairs if pair.kind == "TABLE"]
+    run(connection, f"LOCK TABLE {_only(tables)} IN SHARE UPDATE EXCLUSIVE MODE")
 
 
 def lock(connection: Connection, pairs: Sequence[Pair]) -> None:
     """What leads to a relation before it: whoever comes by it holds that already, and waits for the relation. So those
-    that depend on others come first among the pairs."""
-    for pair in pairs:
-        for name, kind, owner in connection.execute(about(RELATIONS, pair.old)).fetchall():
-            run(connection, _locking(name, kind, owner))
-    for pair in pairs:
-        name, kind, owner = _one(connection, pair.old)
+    that depend on others come first among the pairs, and a table before its partitions."""
+    olds, _ = of_each(pairs)
+    for name, kind, owner in connection.execute(about(RELATIONS, *olds)).fetchall():
         run(connection, _locking(name, kind, owner))
+    named = _named(connection, olds)
+    for pair in pairs:
+        it = named[pair.old]
+        run(connection, _locking(it.place, it.kind, it.owner))
 
 
-def exchange(connection: Connection, pairs: Sequence[Pair]) -> list[ChildKey]:
+def exchange(connection: Connection, successors: Successors) -> list[ChildKey]:
     """All is locked; what depends on others comes first. Answers what is to be checked when nobody waits any more."""
-    before = {pair: portrait(connection, pair.old) for pair in pairs}
-    anew = [line for pair in pairs for query in MADE_ANEW.values() for line in lines(connection, query, pair.old)]
-    children = [child for pair in pairs for child in connection.execute(about(CHILD_KEYS, pair.old)).fetchall()]
-    for child, constraint, *_ in children:
-        run(connection, f"ALTER TABLE {child} DROP CONSTRAINT {constraint}")
-    for pair in pairs:
-        _rename_both(connection, pair)
-    _all(connection, anew)
-    for pair in pairs:
-        _all(connection, before[pair]["sequences"])  # lest they go with the table that they still belong to
-        run(connection, f"DROP {pair.kind} {_name(connection, pair.old)}")
-        _give(connection, pair, before[pair])
+    olds, news = of_each(successors.pairs)
+    before = portrait(connection, olds)
+    anew = [line for query in MADE_ANEW.values() for line in lines(connection, query, *olds)]
+    children = connection.execute(about(CHILD_KEYS, *olds)).fetchall()
+    run_all(connection, [f"ALTER TABLE {child} DROP CONSTRAINT {constraint}" for child, constraint, *_ in children])
+    _rename_all(connection, successors.pairs)
+    run_all(connection, anew)
+    run_all(connection, before["sequences"])  # lest they go with the tables that they still belong to
+    go_on(connection, successors.sequences)
+    _drop(connection, successors.pairs)
+    _give(connection, successors, before)
     unchecked = [_put_on(connection, *child) for child in children]
-    for pair in pairs:
-        _refuse_difference(connection, pair, before[pair])
+    _refuse_difference(connection, news, before)
     return [key for key in unchecked if key is not None]
 
 
-def _give(connection: Connection, pair: Pair, before: Portrait) -> None:
-    _all(connection, [f"ALTER {r.kind} {r.schema}.{r.provisional} RENAME TO {r.final}" for r in pair.renames])
-    _all(connection, lines(connection, _REVOKES, pair.new))
-    _all(connection, [line for name in BELONGINGS for line in before[name]])
+def _drop(connection: Connection, pairs: Sequence[Pair]) -> None:
+    named = _named(connection, [pair.old for pair in pairs])
+    run_all(connection, [f"DROP {pair.kind} {named[pair.old].place}" for pair in pairs if not pair.partition])
 
 
-def _refuse_difference(connection: Connection, pair: Pair, before: Portrait) -> None:
-    wrong = differences(before, portrait(connection, pair.new))
+def _give(connection: Connection, successors: Successors, before: Portrait) -> None:
+    _, news = of_each(successors.pairs)
+    final = [f"ALTER {r.kind} {r.schema}.{r.provisional} RENAME TO {r.final}" for r in successors.renames]
+    run_all(connection, final)
+    run_all(connection, lines(connection, _REVOKES, *news))
+    run_all(connection, [line for name in BELONGINGS for line in before[name]])
+
+
+def _refuse_difference(connection: Connection, news: Sequence[int], before: Portrait) -> None:
+    wrong = differences(before, portrait(connection, news))
     if wrong:
         raise DestinationUnavailable(
-            f"{_name(connection, pair.new)} is not as it was before the load, so nothing was exchanged: "
-            f"{'; '.join(wrong)}",
+            f"the target is not as it was before the load, so nothing was exchanged: {'; '.join(wrong)}",
             hint="if somebody has changed it meanwhile, applying again is enough",
         )
 
@@ -86,11 +107,12 @@ def check(connection: Connection, key: ChildKey) -> None:
     run(connection, f"ALTER TABLE {key.table} VALIDATE CONSTRAINT {key.constraint}")
 
 
-def _rename_both(connection: Connection, pair: Pair) -> None:
-    row = connection.execute("SELECT quote_ident(relname) FROM pg_class WHERE oid = %s", (pair.old,)).fetchone()
-    assert row is not None
-    run(connection, f"ALTER TABLE {_name(connection, pair.old)} RENAME TO hakiri_{pair.old}_old")
-    run(connection, f"ALTER TABLE {_name(connection, pair.new)} RENAME TO {row[0]}")
+def _rename_all(connection: Connection, pairs: Sequence[Pair]) -> None:
+    olds, news = of_each(pairs)
+    named = _named(connection, [*olds, *news])
+    away = [f"ALTER TABLE {named[pair.old].place} RENAME TO hakiri_{pair.old}_old" for pair in pairs]
+    run_all(connection, away)
+    run_all(connection, [f"ALTER TABLE {named[pair.new].place} RENAME TO {named[pair.old].name}" for pair in pairs])
 
 
 def _put_on(
@@ -103,11 +125,6 @@ def _put_on(
     return ChildKey(table, constraint) if valid else None
 
 
-def _all(connection: Connection, statements: Sequence[str]) -> None:
-    if statements:
-        run(connection, ";\n".join(statement.rstrip(";") for statement in statements))
-
-
 def _locking(name: str, kind: str, owner: str) -> str:
     """Nothing but a table can be locked alone by LOCK; giving something to the owner that it has locks it as well."""
     match kind:
@@ -116,20 +133,12 @@ def _locking(name: str, kind: str, owner: str) -> str:
         case "m":
             return f"ALTER MATERIALIZED VIEW {name} OWNER TO {owner}"
         case _:
-            return f"LOCK TABLE ONLY {name} IN ACCESS EXCLUSIVE MODE"
+            return f"LOCK TABLE {_only([name])} IN ACCESS EXCLUSIVE MODE"
 
 
-def _one(connection: Connection, oid: int) -> tuple[str, str, str]:
-    row = connection.execute(
-        "SELECT oid::regclass::text, relkind::text, quote_ident(pg_get_userbyid(relowner)) FROM pg_class"
-        " WHERE oid = %s",
-        (oid,),
-    ).fetchone()
-    assert row is not None
-    return row[0], row[1], row[2]
+def _only(tables: Sequence[str]) -> str:
+    return ", ".join(f"ONLY {table}" for table in tables)
 
 
-def _name(connection: Connection, oid: int) -> str:
-    row = connection.execute("SELECT %s::oid::regclass::text", (oid,)).fetchone()
-    assert row is not None
-    return str(row[0])
+def _named(connection: Connection, oids: Sequence[int]) -> dict[int, _Named]:
+    return {oid: _Named(*rest) for oid, *rest in connection.execute(about(_NAMES, *oids)).fetchall()}

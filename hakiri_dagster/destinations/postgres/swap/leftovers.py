@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey, check
+from hakiri_dagster.destinations.postgres.swap.places import run
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
-from hakiri_dagster.destinations.postgres.swap.sibling import run
 from hakiri_dagster.manifest.tables import Table
 
 _GONE = """
@@ -51,8 +53,8 @@ def drop_siblings(connection: Connection, load_id: int) -> None:
     names_in_full(connection)
     gone = connection.execute(_GONE, (load_id,)).fetchall()
     connection.execute("DELETE FROM hakiri.sibling WHERE load_id = %s", (load_id,))
-    for kind, name in gone:
-        run(connection, f"DROP {kind} {name}")
+    for kind, names in groupby(gone, key=itemgetter(0)):  # those that refer to one another go together
+        run(connection, f"DROP {kind} {', '.join(name for _, name in names)}")
 
 
 def note_unchecked(connection: Connection, table: Table, keys: Sequence[ChildKey]) -> None:

@@ -1,63 +1,104 @@
-"""Materialized views on a table that is to be exchanged. PostgreSQL cannot make them refer to another one, so each is
-built anew from the new rows, before anybody waits, and takes the old one's place together with the table."""
+"""Materialized views on tables that are to be exchanged, and on one another. PostgreSQL cannot make them refer to other
+relations, so each is built anew from the new rows, before anybody waits, and takes the old one's place with them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import LiteralString
 
-from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.swap.portrait import about, names_in_full
-from hakiri_dagster.destinations.postgres.swap.sibling import Pair, complete, name_in, oid_of, place_of, run, storage_of
+from psycopg import sql
 
-_ON_TABLE: LiteralString = """
-SELECT DISTINCT m.oid::bigint, m.relispopulated
-FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-JOIN pg_class m ON m.oid = r.ev_class AND m.relkind = 'm'
-WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid}
-ORDER BY 1
+from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
+from hakiri_dagster.destinations.postgres.swap.places import Pair, name_in, oid_of, place_of, run
+from hakiri_dagster.destinations.postgres.swap.portrait import about, members, names_in_full
+from hakiri_dagster.destinations.postgres.swap.sibling import storage_of
+from hakiri_dagster.errors import DestinationError
+
+# By the longest way from the tables, so that whatever one reads is there before it.
+_ON_THEM: LiteralString = """
+WITH RECURSIVE reader (oid, level) AS (
+    SELECT member, 0 FROM unnest({oids}) AS member
+  UNION
+    SELECT m.oid, level + 1
+    FROM reader JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = reader.oid
+    JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+    JOIN pg_class m ON m.oid = r.ev_class AND m.relkind = 'm' AND m.oid <> reader.oid)
+SELECT m.oid::bigint, m.relispopulated FROM reader JOIN pg_class m ON m.oid = reader.oid AND m.relkind = 'm'
+GROUP BY m.oid ORDER BY max(level), m.oid
 """
 
 
-def build_materialized_views(connection: Connection, old: int, new: int, prefix: str) -> list[Pair]:
-    """In the open transaction, which nobody waits for: the new table is not known to anybody."""
-    found = connection.execute(about(_ON_TABLE, old)).fetchall()
-    if not found:
-        return []
-    schema, place = place_of(connection, old)
-    name, provisional = name_in(place, schema), name_in(place_of(connection, new)[1], schema)
-    helper = f"{prefix}schema"
-    definitions = [(oid, _definition(connection, oid, schema), populated) for oid, populated in found]
-    run(connection, f"CREATE SCHEMA {helper}")
-    _move(connection, (schema, provisional), (helper, name))
-    pairs = [_build(connection, oid, text, populated, [helper, schema], prefix) for oid, text, populated in definitions]
-    _move(connection, (helper, name), (schema, provisional))
-    run(connection, f"DROP SCHEMA {helper}")
-    return pairs
+_READ: LiteralString = """
+SELECT DISTINCT d.refobjid::bigint FROM pg_rewrite r
+JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+WHERE r.ev_class = {view} AND d.refobjid = ANY({oids})
+"""
 
 
-def _definition(connection: Connection, oid: int, schema: str) -> str:
-    """With the names of the table's own schema left short, so that they mean what another search path says."""
-    run(connection, f"SET LOCAL search_path = {schema}")
+def build_materialized_views(connection: Connection, tables: Sequence[Pair], prefix: str) -> Successors:
+    """In the open transaction, which nobody waits for: the new relations are not known to anybody."""
+    run(connection, "SET LOCAL default_tablespace = ''")
+    built: list[Pair] = []
+    for oid, populated in connection.execute(about(_ON_THEM, *(pair.old for pair in tables))).fetchall():
+        built.insert(0, _build(connection, oid, populated, [*tables, *built], prefix))
+    return complete(connection, built, prefix)
+
+
+def _build(connection: Connection, oid: int, populated: bool, known: Sequence[Pair], prefix: str) -> Pair:
+    schema, name = place_of(connection, oid)
+    read = _read(connection, oid, known)
+    schemas = list(dict.fromkeys(place_of(connection, pair.old)[0] for pair in read))
+    definition = _definition(connection, oid, schemas)
+    made_with = storage_of(connection, oid)
+    place = f"{schema}.{prefix}{oid}"
+    data = "WITH DATA" if populated else "WITH NO DATA"
+    with _under_old_names(connection, read, f"{prefix}schema") as helper:
+        run(connection, f"SET LOCAL search_path = {', '.join([helper, *schemas])}")
+        run(connection, f"CREATE MATERIALIZED VIEW {place} {made_with.clauses} AS {definition} {data}")
+        names_in_full(connection)
+    run(connection, f"ALTER MATERIALIZED VIEW {place} OWNER TO {made_with.owner}")
+    new = oid_of(connection, place)
+    if _read(connection, new, known):
+        raise DestinationError(
+            f"materialized view {name} reads a relation whose name another one hides, so it cannot be built anew",
+            hint="rename one of the two relations that bear the same name in two schemas",
+        )
+    return Pair("MATERIALIZED VIEW", oid, new)
+
+
+def _read(connection: Connection, view: int, known: Sequence[Pair]) -> list[Pair]:
+    query = sql.SQL(_READ).format(view=sql.Literal(view), oids=members([pair.old for pair in known]))
+    read = {oid for (oid,) in connection.execute(query).fetchall()}
+    return [pair for pair in known if pair.old in read]
+
+
+def _definition(connection: Connection, oid: int, schemas: Sequence[str]) -> str:
+    """With the names in those schemas left short, so that they mean what another search path says."""
+    run(connection, f"SET LOCAL search_path = {', '.join(schemas)}")
     row = connection.execute("SELECT pg_get_viewdef(%s::oid)", (oid,)).fetchone()
     names_in_full(connection)
     assert row is not None
     return str(row[0]).rstrip().rstrip(";")
 
 
-def _build(
-    connection: Connection, oid: int, definition: str, populated: bool, search_path: Sequence[str], prefix: str
-) -> Pair:
-    schema, _ = place_of(connection, oid)
-    place = f"{schema}.{prefix}{oid}"
-    made_with = storage_of(connection, oid)
-    run(connection, f"SET LOCAL search_path = {', '.join(search_path)}")
-    data = "WITH DATA" if populated else "WITH NO DATA"
-    run(connection, f"CREATE MATERIALIZED VIEW {place} {made_with.clauses} AS {definition} {data}")
-    names_in_full(connection)
-    run(connection, f"ALTER MATERIALIZED VIEW {place} OWNER TO {made_with.owner}")
-    new = oid_of(connection, place)
-    return Pair("MATERIALIZED VIEW", oid, new, complete(connection, oid, new, prefix))
+@contextmanager
+def _under_old_names(connection: Connection, pairs: Sequence[Pair], helper: str) -> Iterator[str]:
+    """The new relations, in a schema of their own."""
+    run(connection, f"CREATE SCHEMA {helper}")
+    ways = [_way(connection, pair, helper) for pair in pairs]
+    for here, there in ways:
+        _move(connection, here, there)
+    yield helper
+    for here, there in ways:
+        _move(connection, there, here)
+    run(connection, f"DROP SCHEMA {helper}")
+
+
+def _way(connection: Connection, pair: Pair, helper: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    (schema, place), (of_old, old_place) = place_of(connection, pair.new), place_of(connection, pair.old)
+    return (schema, name_in(place, schema)), (helper, name_in(old_place, of_old))
 
 
 def _move(connection: Connection, before: tuple[str, str], after: tuple[str, str]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from psycopg import errors
 
 from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey, exchange, lock, lock_against_changes
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
-from hakiri_dagster.destinations.postgres.swap.sibling import Pair
 from hakiri_dagster.errors import DestinationUnavailable
 
 _FIRST_WAIT_MS = 100
@@ -23,23 +23,22 @@ _PAUSE_SECONDS = 0.5
 
 
 def exchanged(
-    connection: Connection, label: str, pairs: Sequence[Pair], *, reshape: Callable[[], None] = lambda: None
+    connection: Connection, label: str, successors: Successors, *, reshape: Callable[[], None] = lambda: None
 ) -> list[ChildKey]:
     """In the open transaction, to be committed at once: from here on all others wait.
 
     `reshape` gives the old relations, once they are locked, the shape that the new ones are to be compared with."""
     names_in_full(connection)
-    for pair in pairs:
-        lock_against_changes(connection, pair)
+    lock_against_changes(connection, successors.pairs)
     deadline = time.monotonic() + _TRIES_SECONDS
     wait = _FIRST_WAIT_MS
     while True:
         try:
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = {wait}".encode())
-                lock(connection, pairs)
+                lock(connection, successors.pairs)
                 reshape()
-                return exchange(connection, pairs)
+                return exchange(connection, successors)
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             if time.monotonic() > deadline:
                 raise DestinationUnavailable(

@@ -1,4 +1,4 @@
-"""All that a table is and has besides its rows. Two tables of one name are alike if their portraits are."""
+"""All that tables are and have besides their rows. Tables of the same names are alike if their portraits are."""
 
 from __future__ import annotations
 
@@ -20,19 +20,25 @@ def names_in_full(connection: Connection) -> None:
     connection.execute("SET LOCAL search_path = ''")
 
 
-def portrait(connection: Connection, oid: int) -> Portrait:
+def portrait(connection: Connection, oids: Sequence[int]) -> Portrait:
+    """Of all of them at once: a table may have hundreds of partitions, and somebody waits meanwhile."""
     queries = {**SHAPE, **BELONGINGS}
     with connection.pipeline():
-        asked = {name: connection.execute(about(query, oid)) for name, query in queries.items()}
+        asked = {name: connection.execute(about(query, *oids)) for name, query in queries.items()}
     return {name: _lines(cursor.fetchall()) for name, cursor in asked.items()}
 
 
-def lines(connection: Connection, query: LiteralString, oid: int) -> Lines:
-    return _lines(connection.execute(about(query, oid)).fetchall())
+def lines(connection: Connection, query: LiteralString, *oids: int) -> Lines:
+    return _lines(connection.execute(about(query, *oids)).fetchall())
 
 
-def about(query: LiteralString, oid: int) -> sql.Composed:
-    return sql.SQL(query).format(oid=sql.Literal(oid))
+def about(query: LiteralString, *oids: int) -> sql.Composed:
+    """`{oids}` are all that it is about, `{oid}` the first of them."""
+    return sql.SQL(query).format(oids=members(oids), oid=sql.Literal(oids[0]))
+
+
+def members(oids: Sequence[int]) -> sql.Composed:
+    return sql.SQL("{}::oid[]").format(sql.Literal(f"{{{','.join(map(str, oids))}}}"))
 
 
 def differences(before: Portrait, after: Portrait) -> list[str]:
@@ -41,10 +47,15 @@ def differences(before: Portrait, after: Portrait) -> list[str]:
         f"{name}: {text}"
         for name in before
         for text in (
-            *(f"lacks {line}" for line in before[name] if line not in after[name]),
-            *(f"has {line}" for line in after[name] if line not in before[name]),
+            *(f"lacks {line}" for line in _without(before[name], after[name])),
+            *(f"has {line}" for line in _without(after[name], before[name])),
         )
     ]
+
+
+def _without(these: Lines, those: Lines) -> list[str]:
+    there = frozenset(those)
+    return [line for line in these if line not in there]
 
 
 def _lines(rows: Sequence[tuple[str, ...]]) -> Lines:

@@ -145,6 +145,20 @@ def test_a_materialized_view_holds_the_new_rows(shop: Shop) -> None:
     shop.query("REFRESH MATERIALIZED VIEW raw.m")
 
 
+def test_a_materialized_view_on_a_materialized_view_holds_the_new_rows(shop: Shop) -> None:
+    shop.query("CREATE MATERIALIZED VIEW raw.zz AS SELECT id FROM raw.orders")
+    shop.query("CREATE SCHEMA other")
+    shop.query("CREATE MATERIALIZED VIEW other.aa AS SELECT id FROM raw.zz")
+    shop.query("CREATE MATERIALIZED VIEW raw.both AS SELECT id, (SELECT max(id) FROM raw.orders) AS most FROM other.aa")
+    shop.query("CREATE VIEW raw.v AS SELECT id FROM raw.both")
+    shop.prepare([order(7)])  # its worker died, and left four relations
+    shop.publish([order(3), order(4), order(5)])
+    assert shop.query("SELECT id, most FROM raw.both ORDER BY 1") == [(3, 5), (4, 5), (5, 5)]
+    assert shop.query("SELECT id FROM raw.v ORDER BY 1") == [(3,), (4,), (5,)]
+    for name in ("raw.zz", "other.aa", "raw.both"):
+        shop.query(f"REFRESH MATERIALIZED VIEW {name}")
+
+
 @pytest.mark.parametrize(
     ("made", "told"),
     [
@@ -153,9 +167,16 @@ def test_a_materialized_view_holds_the_new_rows(shop: Shop) -> None:
         ("CREATE FUNCTION raw.f(raw.orders) RETURNS int RETURN 1", "function raw.f(raw.orders) refers to its row type"),
         ("CREATE VIEW raw.whole AS SELECT o FROM raw.orders o", "refers to its row type"),
         (
+            "CREATE VIEW raw.v AS SELECT id FROM raw.orders;"
+            "CREATE VIEW raw.w AS SELECT id FROM raw.v;"
+            "CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders JOIN raw.w USING (id)",
+            "materialized view raw.m reads it both itself and through view raw.w",
+        ),
+        (
             "CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders;"
-            "CREATE MATERIALIZED VIEW raw.n AS SELECT id FROM raw.m",
-            "materialized view raw.n refers to materialized view raw.m, which refers to it",
+            "CREATE MATERIALIZED VIEW raw.n AS SELECT id FROM raw.m;"
+            "REFRESH MATERIALIZED VIEW raw.m WITH NO DATA",
+            "materialized view raw.n holds rows and reads materialized view raw.m, which holds none",
         ),
         (
             "CREATE TABLE raw.other (o regclass DEFAULT 'raw.orders'::regclass)",
