@@ -19,7 +19,7 @@ from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.project import read_project
 from hakiri_dagster.manifest.tables import Project, Table
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.survey import cursor_of
+from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.security.secrets import redact
 from hakiri_dagster.settings import Settings
 

@@ -131,8 +131,12 @@ class SourceTable(Protocol):
         """A stable name of the upstream table or folder, without secrets: the source asset's key."""
         ...
 
-    def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:
+    def discover(
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+    ) -> Discovery:
         """Cheap: catalog, footers, listings; Spark only where a text file's types or extent must be scanned once.
+
+        `recent`: how far below the highest cursor (in positions) rows are to be counted, if they tell of late ones.
 
         `known.schema` is returned as it is for text formats, whose types are inferred once.
         """

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, TableName, Text, Whole, wrong
+from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, TableName, Text, Whole, Window, wrong
 from hakiri_dagster.manifest.hook_spec import Hooks
 
 LoadMode = Literal[
@@ -89,6 +89,11 @@ class LoadSpec(Model):
     )
     watermark_column: Text | None = Field(
         default=None, description="`incremental_watermark`: the column whose highest value is the mark."
+    )
+    lag: Window | None = Field(
+        default=None,
+        description="`incremental_watermark`: how far before the mark rows are read once more, as they may come late: "
+        "`1h`, `2d`, or a number of ids.",
     )
     cdc_source: Text | None = Field(default=None, description="`cdc_mirror`: the stream of changes.")
     fail_on_empty_source: Flag = Field(

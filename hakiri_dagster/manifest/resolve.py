@@ -60,6 +60,9 @@ def pipeline_warnings(declared: Declared, landings: Landings) -> Iterator[Proble
         yield entry.problem((), message, hint)
     for index, table in enumerate(spec.tables):
         load = overlay(spec.load, table.load)
+        if table.load is not None and table.load.lag is not None and _mode(load, table) not in IN_ORDER_MODES:
+            message = f"table `{table.name}`: `lag` has no effect, as its load mode is `{_mode(load, table)}`"
+            yield entry.problem(("tables", index, "load", "lag"), message, "take it out", at_key=True)
         if load.upsert_key and _mode(load, table) == "append" and load.mode is None:
             message = f"table `{table.name}`: `upsert_key` has no effect, as its load mode is `append`"
             yield entry.problem(("tables", index), message, 'set `load.mode = "upsert"`')

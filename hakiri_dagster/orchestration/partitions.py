@@ -12,7 +12,8 @@ from hakiri_dagster.connectors.contract import SourceTable
 from hakiri_dagster.errors import PlanError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key, partitions_name
-from hakiri_dagster.pipeline.survey import Survey, shape_of
+from hakiri_dagster.pipeline.shapes import shape_of
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import FULL_KEY
 from hakiri_dagster.planning.generations import parse_plan_text
 from hakiri_dagster.planning.windows import CronWindow, from_position, parse_window, to_position

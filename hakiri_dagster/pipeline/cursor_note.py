@@ -6,7 +6,8 @@ from typing import assert_never
 
 import numpy as np
 
-from hakiri_dagster.pipeline.survey import Survey, cursor_of
+from hakiri_dagster.pipeline.shapes import cursor_of
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import CursorKind
 

@@ -16,9 +16,10 @@ from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Stag
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project
+from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.staging import REPORT_SCHEMA, DirectStaging, StagingPlan
-from hakiri_dagster.pipeline.survey import Survey, cursor_of
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 
 SLICES_A_PASS = 128

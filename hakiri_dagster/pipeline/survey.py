@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, assert_never
 
 from pyspark.sql import SparkSession
 
@@ -14,29 +13,23 @@ from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import Discovery, Known, Reading, SourceTable, SparkProvider
 from hakiri_dagster.destinations.contract import Destination, LedgerEntry, Mark, SchemaChange, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
-from hakiri_dagster.errors import HakiriError, PlanError, SourceError
-from hakiri_dagster.manifest.load_spec import WHOLE_TABLE_MODES
+from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.evolution import look_at_columns, refusals, refused_changes, settle
+from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, lag_of, plan_text_of, shape_of
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.planning.again import loaded_again
-from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks, plan_full
 from hakiri_dagster.planning.chunks import OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
-from hakiri_dagster.planning.due import due_slices
-from hakiri_dagster.planning.due_files import due_files
-from hakiri_dagster.planning.due_full import due_full
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
-from hakiri_dagster.planning.generations import plan_text, with_generation
+from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
 from hakiri_dagster.planning.repair import after_ledger, published_since, relied_on
 from hakiri_dagster.planning.schema_diff import Change
-from hakiri_dagster.planning.source_files import FileVersion, touched_by
+from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 from hakiri_dagster.planning.turns import in_cursor_order
 from hakiri_dagster.planning.windows import parse_window
-
-Shape = Literal["cursor", "files", "full"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +133,7 @@ class Survey:
                 return None
 
     def _due_after(self, states: Sequence[ChunkState]) -> Due:
-        due = _due(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment, self.mark)
+        due = due_of(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment, self.mark)
         return with_generation(due, self.chunks, states, self.plan_changed)
 
 
@@ -148,18 +141,20 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     """Asks source, destination and audit DB; changes nothing."""
     moment = datetime.now(UTC)
     with translate_spark_errors(table.label):
-        discovery = source.discover(cursor=cursor_of(table), known=_known(audit, table, source), spark=spark)
+        discovery = source.discover(
+            cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, recent=lag_of(table)
+        )
     mark = destination.mark(table)  # before the states, so that it is not ahead of them
     stored, target, ledger = _word_of_loads(table, destination, audit)
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
-    chunks, doubts = _chunks(table, shape, discovery, moment, mark)
+    chunks, doubts = chunks_of(table, shape, discovery, moment, mark)
     evolution = None
     if discovery.schema is not None:
         evolution = look_at_columns(table, source, discovery.schema, target, audit)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
-    due = _due(table, shape, discovery, chunks, states, taken_in, moment, mark)
-    plan = _plan_text(table, shape, discovery)
+    due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
+    plan = plan_text_of(table, shape, discovery)
     changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)
     return Survey(
         table=table,
@@ -230,79 +225,11 @@ def remember_source(audit: AuditDb, survey: Survey) -> None:
         )  # loaded before there was a record: what is there now is what was accepted
 
 
-def cursor_of(table: Table) -> str | None:
-    """A whole-table mode has one chunk, whatever the pipeline's cursor is."""
-    return None if table.mode in WHOLE_TABLE_MODES else table.cursor
-
-
-def shape_of(table: Table, source: SourceTable) -> Shape:
-    """What the chunks of a table are: windows of its cursor, its files, or the whole of it."""
-    if cursor_of(table) is not None:
-        return "cursor"
-    return "files" if source.chunked_by_file and table.mode not in WHOLE_TABLE_MODES else "full"
-
-
 def _known(audit: AuditDb, table: Table, source: SourceTable) -> Known:
     return Known(
         schema=audit.tables.schema(table.pipeline_id, table.name, source.read_as),
         files=audit.files.known(table.pipeline_id, table.name),
     )
-
-
-def _chunks(
-    table: Table, shape: Shape, discovery: Discovery, moment: datetime, mark: Mark | None
-) -> tuple[tuple[Chunk, ...], tuple[str, ...]]:
-    match shape:
-        case "cursor":
-            if discovery.cursor_kind is None or discovery.extent is None:
-                return (), ()
-            backfill = table.backfill
-            try:
-                settings = WindowSettings.parse(discovery.cursor_kind, backfill.window, backfill.start_from)
-                settings = settings.beginning_at(mark.begins_at if mark is not None else None)
-                return plan_chunks(discovery.cursor_kind, discovery.extent, settings, moment), ()
-            except PlanError as error:
-                raise PlanError(error.what, where=table.label, hint=error.hint) from error
-        case "files":
-            return plan_file_chunks(discovery.source_files)
-        case "full":
-            return plan_full(), ()
-        case _:
-            assert_never(shape)
-
-
-def _plan_text(table: Table, shape: Shape, discovery: Discovery) -> str:
-    if discovery.cursor_kind is not None and shape == "cursor":
-        return plan_text(discovery.cursor_kind, table.backfill.window)
-    return shape
-
-
-def _due(
-    table: Table,
-    shape: Shape,
-    discovery: Discovery,
-    chunks: Sequence[Chunk],
-    states: Sequence[ChunkState],
-    taken_in: dict[str, FileVersion],
-    moment: datetime,
-    mark: Mark | None,
-) -> Due:
-    match shape:
-        case "cursor":
-            if discovery.cursor_kind is None or discovery.extent is None:
-                return Due()
-            touched = touched_by(taken_in, discovery.files) if discovery.files else None
-            floor = None if mark is None else mark.position
-            return due_slices(
-                chunks, states, discovery.extent, kind=discovery.cursor_kind, now=moment, touched=touched, floor=floor
-            )
-        case "files":
-            return due_files(chunks, states, discovery.source_files)
-        case "full":
-            fingerprint, schedule = discovery.fingerprint, table.schedule
-            return due_full(states, fingerprint=fingerprint, schedule=schedule, timezone=table.timezone, now=moment)
-        case _:
-            assert_never(shape)
 
 
 def _changes(

@@ -60,10 +60,8 @@ class WindowSettings:
             start_from=None if start_from is None else parse_position(start_from, kind),
         )
 
-    def beginning_at(self, position: int | None) -> WindowSettings:
+    def beginning_at(self, position: int) -> WindowSettings:
         """What lies before the position is not planned either."""
-        if position is None:
-            return self
         return replace(self, start_from=position if self.start_from is None else max(position, self.start_from))
 
 

@@ -81,6 +81,7 @@ class Extent:
     are the same among the rows not dated after now; to be told for time cursors when `upper` lies after now, because
     one row dated 2099 would else hide every new row (None and 0 if there is none). `nulls_fingerprint` changes when one
     of the rows without a position does, also when their number stays the same; None where changes are told otherwise.
+    `rows_recent` is how many lie as close to the highest one by now as was asked, where late rows show in no other way.
     """
 
     lower: int | None
@@ -91,6 +92,7 @@ class Extent:
     upper_by_now: int | None = None
     rows_at_upper_by_now: int | None = None
     nulls_fingerprint: str | None = None
+    rows_recent: int | None = None
 
     @property
     def said_of_nulls(self) -> str:

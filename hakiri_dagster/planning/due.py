@@ -23,7 +23,8 @@ from hakiri_dagster.planning.chunks import (
     NullCursor,
     Slice,
 )
-from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, subtract, union, within
+from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, union, within
+from hakiri_dagster.planning.progress import Progress, behind
 from hakiri_dagster.planning.rewind import uncovered
 from hakiri_dagster.planning.source_files import Touched
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice, to_be_stored
@@ -60,30 +61,26 @@ def due_slices(
     kind: CursorKind,
     now: datetime,
     touched: Touched | None = None,
-    floor: int | None = None,
+    progress: Progress | None = None,
 ) -> Due:
-    """`touched` is given for files: there nothing is new but files that changed. Nothing before `floor` is owed but
-    what somebody asked for again."""
+    """`touched` is given for files: there nothing is new but files that changed."""
     stored = {state.key: state for state in states}
     known = stored if touched is None else {s.key: s for s in _less_touched(stored.values(), touched)}
     source = _source(extent, kind, now, immutable=touched is not None)
-    coverage = union((*_below(floor, known.values()), *(part for s in known.values() for part in s.covered)))
+    coverage = union((*behind(progress, known.values()), *(part for s in known.values() for part in s.covered)))
     marks = _open_marks(known.values(), source)
     chunks = (*desired, *_leftovers(desired, known, coverage, source))
     newest = max((state.generation for state in known.values()), default=1)
     verdicts = [_judge(chunk, _base(chunk, known, newest), coverage, marks, source, extent) for chunk in chunks]
-    return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched))
-
-
-def _below(floor: int | None, states: Iterable[ChunkState]) -> Intervals:
-    if floor is None:
-        return ()
-    asked_for = (s.bounds.interval for s in states if s.is_owed_again and isinstance(s.bounds, CursorRange))
-    return subtract((Interval(None, floor),), union(asked_for))
+    if progress is not None and touched is None:
+        verdicts = [_with_late_rows(verdict, progress, source) for verdict in verdicts]
+    return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched, progress))
 
 
 def _source(extent: Extent, kind: CursorKind, now: datetime, *, immutable: bool) -> _Source:
     said: str | None = f"{extent.upper}/{extent.rows_at_upper}/{extent.upper_by_now}/{extent.rows_at_upper_by_now}"
+    if extent.rows_recent is not None:
+        said = f"{said}/{extent.rows_recent}"
     frontier, at_most = extent.upper, None
     if kind != "numeric":
         at_most = to_position(now)
@@ -186,6 +183,22 @@ def _judge_window(
     return _owes(chunk, base, CursorRange(owed), source.said, settles=settles, mark_at_most=source.mark_at_most)
 
 
+def _with_late_rows(verdict: _Verdict, progress: Progress, source: _Source) -> _Verdict:
+    """A window within the lag is read again from there on, unless the source says what it said at its last load."""
+    chunk, base = verdict.chunk, verdict.state
+    if not isinstance(chunk.bounds, CursorRange) or chunk.bounds.interval.upper is None:
+        return verdict
+    interval = chunk.bounds.interval
+    late = progress.late(interval)
+    if not late or (verdict.owed is None and source.said is not None and base.seen == source.said):
+        return verdict
+    owed = verdict.owed.slice.bounds if verdict.owed is not None else chunk.bounds
+    pieces = (*late, owed.interval) if verdict.owed is not None and isinstance(owed, CursorRange) else late
+    whole = CursorRange(hull(union(pieces)))
+    settles = high(whole.interval) < high(interval) or _closed(interval, source)
+    return _owes(chunk, base, whole, source.said, settles=settles, mark_at_most=source.mark_at_most)
+
+
 def _holds_nothing_new(tail: Interval, interval: Interval, marks: Mapping[int, float], source: _Source) -> bool:
     """The end of an open window, from a mark on, of which the source says what it said when it was read last."""
     read_to = None if tail.lower is None else marks.get(tail.lower)
@@ -260,7 +273,11 @@ def _less_touched(states: Iterable[ChunkState], touched: Touched) -> Iterator[Ch
 
 
 def _warnings(
-    verdicts: Sequence[_Verdict], source: _Source, extent: Extent, touched: Touched | None
+    verdicts: Sequence[_Verdict],
+    source: _Source,
+    extent: Extent,
+    touched: Touched | None,
+    progress: Progress | None,
 ) -> tuple[str, ...]:
     found = []
     if touched is None and source.said is None:
@@ -272,6 +289,8 @@ def _warnings(
         owed = (v.owed.slice.bounds for v in verdicts if v.owed is not None)
         if any(_reaches(file.reach, bounds) for bounds in owed):
             found.append(f"{file.path} is gone: its rows vanish from the windows that are loaded again")
+    if touched is not None and progress is not None and any(low(i) < progress.floor for i in touched.intervals):
+        found.append("files that were added or changed hold rows below the watermark, which are not loaded")
     if extent.upper is not None and any(v.chunk.key == OUTSIDE_KEY for v in verdicts):
         found.append("rows dated after the open window are loaded in a chunk of their own, `outside`")
     return tuple(found)

@@ -59,7 +59,9 @@ class FilesTable:
     def lineage(self) -> tuple[str, ...]:
         return "files", *(part for part in PurePath(self.place.pattern).parts if part != "/")
 
-    def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:
+    def discover(
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+    ) -> Discovery:
         listing = self.place.listing()
         self._refuse_wide_text(listing.format)
         text = self.options.charset if listing.format in TEXT_FORMATS else None

@@ -53,6 +53,7 @@ _PAST = sql.SQL(
     "SELECT {upper}, (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
     " FROM (SELECT max({cursor}) AS upper FROM {table} WHERE {past}) AS edge"
 )
+_COUNT = sql.SQL("SELECT count(*) FROM {table} WHERE {rows}")
 _TIME_POSITION = sql.SQL("extract(epoch FROM {}) * 1000000")
 _EPOCH = {
     "timestamp": sql.SQL("timestamp '1970-01-01'"),
@@ -157,7 +158,12 @@ def cursor_of(relation: Relation, name: str, text_columns: frozenset[str], where
 
 
 def extent(
-    connection: Connection[TupleRow], table: sql.Identifier, cursor: Cursor, relation: Relation, where: str
+    connection: Connection[TupleRow],
+    table: sql.Identifier,
+    cursor: Cursor,
+    relation: Relation,
+    where: str,
+    recent: int | None = None,
 ) -> Extent:
     statement = _INDEXED_EXTENT if cursor.name in relation.indexed else _SCANNED_EXTENT
     names = {
@@ -177,7 +183,12 @@ def extent(
         past, past_at_upper = _one(connection, _PAST.format(**names, past=cursor.within(Interval(None, now + 1))))
         past_upper = _whole(past, cursor, where)
     fingerprint = None if told is None else str(told)
-    return Extent(lower, upper, nulls, at_last, relation.rows_estimate, past_upper, past_at_upper, fingerprint)
+    newest = past_upper if past_at_upper is not None else upper
+    counted = None
+    if recent is not None and newest is not None:
+        close = cursor.within(Interval(newest - recent, newest + 1))
+        (counted,) = _one(connection, _COUNT.format(table=table, rows=close))
+    return Extent(lower, upper, nulls, at_last, relation.rows_estimate, past_upper, past_at_upper, fingerprint, counted)
 
 
 def edges(

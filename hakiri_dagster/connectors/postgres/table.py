@@ -42,7 +42,9 @@ class PostgresTable:
     def _identifier(self) -> sql.Identifier:
         return sql.Identifier(self.config.schema, self.name)
 
-    def discover(self, *, cursor: str | None, known: Known, spark: SparkProvider) -> Discovery:
+    def discover(
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+    ) -> Discovery:
         with source_transaction(self.config, self.label) as connection:
             relation = self._describe(connection)
             schema = SourceSchema(self._columns(relation), tuple(relation.primary_key))
@@ -50,7 +52,7 @@ class PostgresTable:
             if cursor is None:
                 return Discovery(schema, rows_estimate=relation.rows_estimate, warnings=warnings)
             by = cursor_of(relation, cursor, self.config.text_columns, self.label)
-            found = extent(connection, self._identifier, by, relation, self.label)
+            found = extent(connection, self._identifier, by, relation, self.label, recent)
             return Discovery(schema, by.kind, found, rows_estimate=relation.rows_estimate, warnings=warnings)
 
     def read(

@@ -128,6 +128,45 @@ def test_files_are_taken_from_the_mark_on(csv_shop: Declare) -> None:
     assert shop.apply()["orders"]["chunks"]["done"] == 0
 
 
+class TestALag:
+    """Rows that come late, but not later than the lag, are loaded once."""
+
+    @pytest.fixture
+    def lagging(self, events: ShopProject) -> ShopProject:
+        source = {"connector": "postgres", "config": {"url": events.url, "schema": "src"}}
+        load = {"mode": "incremental_watermark", "watermark_column": "id", "lag": 15}
+        table = {"name": "events", "load": load}
+        events.manifest({"id": "shop", "source": source, "tables": [table], "backfill": {"window": 10}})
+        return events
+
+    def test_covers_late_rows_in_windows_that_were_closed_without_doubling_any(self, lagging: ShopProject) -> None:
+        add(lagging, 1, 12, 25)
+        lagging.apply()
+        add(lagging, 11, 13, 24)  # without anything new above the mark
+        assert lagging.apply()["events"]["chunks"]["done"] == 2
+        assert lagging.column("events", "id") == [1, 11, 12, 13, 24, 25]
+        assert lagging.apply()["events"]["chunks"]["done"] == 0
+        add(lagging, 9, 26)  # 9 is later than the lag
+        lagging.apply()
+        assert lagging.column("events", "id") == [1, 11, 12, 13, 24, 25, 26]
+        assert lagging.apply()["events"]["chunks"]["done"] == 0
+
+    def test_looks_into_a_target_of_somebody_elses_without_doubling_what_is_there(self, lagging: ShopProject) -> None:
+        add(lagging, 1, 5, 12, 12, 14, 18, 25)
+        lagging.execute("CREATE SCHEMA raw; CREATE TABLE raw.events AS SELECT * FROM src.events WHERE id IN (12, 18)")
+        lagging.execute("DELETE FROM raw.events WHERE ctid = (SELECT min(ctid) FROM raw.events)")
+        told = lagging.apply()["events"]
+        assert lagging.column("events", "id") == [5, 12, 12, 14, 18, 25]  # 1 is before the lag
+        assert any("2 row(s) were in the target before our first load" in warning for warning in told["warnings"])
+        assert lagging.apply()["events"]["chunks"]["done"] == 0
+
+    def test_of_another_kind_than_the_watermark_is_told_by_the_plan(self, lagging: ShopProject) -> None:
+        add(lagging, 1)
+        document = lagging.root / "manifests/pipelines/shop.json"
+        document.write_text(document.read_text().replace('"lag": 15', '"lag": "2d"'))
+        assert "the watermark is a numeric, so the lag '2d' does not fit it" in lagging.apply()["events"]["error"]
+
+
 class TestAMirror:
     @pytest.fixture
     def mirror(self, events: ShopProject) -> ShopProject:

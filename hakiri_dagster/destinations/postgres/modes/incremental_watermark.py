@@ -55,7 +55,7 @@ class IncrementalWatermark(Append):
             return _Advancing(super().stage(work).rows, work=work, known=known)
         delete_replaced(work)
         rows = _staged(work)
-        added = add_missing(connection, load, _STAGED, before, from_mark_on=False)
+        added = add_missing(connection, load, _STAGED, before, from_mark_on=load.table.load.lag is not None)
         told = f"chunk {load.slice.chunk.key}: {rows - added} row(s) were in the target before our first load"
         return _Advancing(rows, (told,) if added < rows else (), work=work, known=known)
 

@@ -4,10 +4,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from hakiri_dagster.connectors.contract import Known
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import CursorRange, Interval, NullCursor
 
-from .conftest import Source, parts_of
+from .conftest import Source, no_spark, parts_of
 
 DAY = 86_400_000_000
 
@@ -52,6 +53,16 @@ def test_rows_dated_after_now_do_not_hide_the_newest_of_today(source: Source, ki
     assert extent is not None
     assert (extent.upper, extent.rows_at_upper) == (micros(2099, 1, 1), 1)
     assert (extent.upper_by_now, extent.rows_at_upper_by_now) == (micros(2024, 1, 1), 2)
+
+
+def test_rows_close_to_the_newest_by_now_are_counted_when_that_is_asked(source: Source) -> None:
+    source.run(
+        "CREATE TABLE t (at timestamptz)",
+        "INSERT INTO t VALUES ('2099-01-01'), ('2024-01-03'), ('2024-01-02'), ('2024-01-01 23:59:59.999999'), (NULL)",
+    )
+    table = source.table("t")
+    told = [table.discover(cursor="at", known=Known(), spark=no_spark, recent=n) for n in (None, 0, DAY, DAY + 1)]
+    assert [found.extent and found.extent.rows_recent for found in told] == [None, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("kind", "values", "expected"), [
