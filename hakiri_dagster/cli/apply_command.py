@@ -133,6 +133,9 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
             _note_refusal(planned.of(missing), tally.of(missing))
         for failed, error in planned.failures:
             runtime.tell_of_a_miss(failed, error)
+        for told, survey, keys in wanted:
+            if not keys:
+                runtime.tell_of_a_miss(told, survey)
         if wanted:
             _again(runtime, wanted, tally)
     return tell(tally, [pipeline], as_json)
