@@ -17,6 +17,7 @@ from hakiri_dagster.audit.database import SQLITE_FILE
 from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.hooks.signature import SIGNATURE, TIMESTAMP, verify
 from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.orchestration.apply import Applier
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.orchestration.sensors import alerts as sensor
 from hakiri_dagster.pipeline.alert_delivery import ALERTS_A_TICK
@@ -85,6 +86,18 @@ class TestEmptySource:
         (alert,) = open_alerts(shop)
         assert (alert.times, alert.run_id) == (2, None)
         assert "matches no files" in alert.message
+
+    def test_files_that_vanish_before_the_run_are_told_in_the_run(self, csv_shop: Declare) -> None:
+        shop = csv_shop(load={"on_miss_action": "alert"})
+        file = shop.file("data/orders.csv", "id,v\n1,a\n")
+        with shop.runtime() as runtime:
+            (table,) = runtime.project.tables
+            survey = runtime.survey(table)
+            file.unlink()
+            assert "does not exist" in Applier(runtime, shop.instance).load_due(table, survey)[0]
+        (alert,) = open_alerts(shop)
+        assert alert.run_id is not None
+        assert observed(shop) == [alert.message]
 
     def test_a_source_with_a_cursor_is_empty_if_it_holds_no_row(self, shop: ShopProject) -> None:
         shop.execute("CREATE TABLE public.orders (id int, at timestamp)")

@@ -36,9 +36,9 @@ def loaded_twice(make_shop: MakeShop, mode: LoadMode = "delete_missing", keep: i
     return shop
 
 
-def refer(shop: Shop) -> None:
+def refer(shop: Shop, to: int | None = 1) -> None:
     shop.query("CREATE TABLE raw.lines (order_id bigint REFERENCES raw.orders)")
-    shop.query("INSERT INTO raw.lines VALUES (1)")
+    shop.query("INSERT INTO raw.lines VALUES (%s)", to)
 
 
 def restore(shop: Shop, generation: int = 1) -> Restored:
@@ -297,6 +297,19 @@ def test_names_are_just_text(make_shop: MakeShop) -> None:
     with psycopg.connect(shop.url) as connection:
         count = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier('s"x', name)))
         assert count.fetchone() == (3,)
+
+
+@by_either_way
+def test_text_that_begins_like_a_binary_row_is_text(make_shop: MakeShop, referenced: bool) -> None:
+    shop = make_shop("upsert", primary_key=("id",), load={"backup_before_load": BackupSpec()})
+    shop.query("CREATE SCHEMA raw")
+    shop.query("CREATE TABLE raw.orders (customer text, amount numeric, updated_at bigint, id bigint PRIMARY KEY)")
+    if referenced:
+        refer(shop, to=None)
+    shop.publish([order(1, "\x06")], run_id="run-1")
+    shop.publish([order(1, "other")], run_id="run-2")
+    restore(shop)
+    assert shop.query("SELECT customer FROM raw.orders") == [("\x06",)]
 
 
 def test_a_backup_that_there_is_not_is_told(make_shop: MakeShop) -> None:
