@@ -147,6 +147,8 @@ def _table(table: Table) -> dict[str, Any]:
         "incremental": table.cursor,
         "path": table.path,
         "columns": dict(table.columns),
+        "renamed": dict(table.renamed),
+        "contract": table.contract,
         "load": table.load.model_dump(mode="json"),
         "backfill": table.backfill.model_dump(mode="json"),
         "validate": table.validation.model_dump(mode="json"),

@@ -19,6 +19,7 @@ from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.evolution import told
 from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.security.secrets import redact
 from hakiri_dagster.settings import Settings
@@ -47,8 +48,7 @@ def accept(
     project = opened_project(root)
     tables = chosen_tables(chosen_pipeline(project, pipeline_id), table)
     with Runtime(project, Settings.from_env()) as runtime:
-        refused = [(one, change) for one in tables for change in runtime.survey(one).refused_changes]
-        chosen = [(one, change) for one, change in refused if column is None or change.column == column]
+        chosen = [(one, change) for one in tables for change in _open_to_question(runtime.survey(one), column)]
         _refuse_nothing(pipeline_id, table, column, chosen)
         for one, change in chosen:
             note_accepted(runtime.audit, one, change, reason)
@@ -61,11 +61,17 @@ def accept(
     return 0
 
 
+def _open_to_question(survey: Survey, column: str | None) -> Sequence[Change]:
+    """What a contract discards stops nothing, so it is followed only if it is named."""
+    if column is None:
+        return survey.refused_changes
+    return [change for change in (*survey.refused_changes, *survey.followed.discarded) if change.column == column]
+
+
 def note_accepted(audit: AuditDb, table: Table, change: Change, reason: str | None) -> None:
-    """It is refused as well, so that the log tells what was permitted even if no load has met it yet."""
-    of_table = table.pipeline_id, table.name
-    audit.schemas.note(*of_table, [Decided(change, "refused")])
-    audit.schemas.note(*of_table, [Decided(change, "accepted")], actor=getpass.getuser(), reason=reason)
+    audit.schemas.note(
+        table.pipeline_id, table.name, [Decided(change, "accepted")], actor=getpass.getuser(), reason=reason
+    )
 
 
 def _refuse_nothing(

@@ -21,7 +21,8 @@ FILE_COLUMN = "_hakiri_file"
 """`xxhash64` of the path of the file a row came from (bigint), when a reading spans several files."""
 
 MALFORMED_COLUMN = "_hakiri_malformed"
-"""A struct of `line`, the text of a line that could not be parsed, and `reason`; NULL for a good row."""
+"""A struct of `line`, the text of a line that could not be parsed, and `reason`; NULL for a good row. `readable`: it is
+a row all the same, in which the values that are not of their columns' types are NULL."""
 
 
 class DirectRows(Protocol):
@@ -162,5 +163,14 @@ class Connector(Protocol):
         ...
 
     def table(
-        self, *, config: Mapping[str, Any], name: str, path: str | None, columns: Mapping[str, str], label: str
-    ) -> SourceTable: ...
+        self,
+        *,
+        config: Mapping[str, Any],
+        name: str,
+        path: str | None,
+        columns: Mapping[str, str],
+        label: str,
+        keeps_misfits: bool = False,
+    ) -> SourceTable:
+        """`keeps_misfits`: rows that are readable belong to their cursor, also if a value of theirs is not."""
+        ...

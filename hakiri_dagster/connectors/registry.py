@@ -32,4 +32,5 @@ def source_table(table: Table, config: Mapping[str, Any] | None = None) -> Sourc
         path=table.path,
         columns=table.columns,
         label=table.label,
+        keeps_misfits=table.contract == "discard_value",
     )

@@ -65,11 +65,12 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why rows cannot be stored: `mask` marks them (True = refused)."""
+    """Why rows cannot be stored: `mask` marks them (True = refused). `value_only`: they can, without the value."""
 
     mask: pa.BooleanArray
     rule: str
     message: str
+    value_only: bool = False
 
 
 class RowEncoder(Protocol):

@@ -122,4 +122,6 @@ def _table(
         schedule=spec.schedule,
         timezone=spec.timezone,
         origin=Origin(entry.file, entry.line_of(("tables", index))),
+        contract=table.contract or spec.contract,
+        renamed=table.renamed,
     )

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
+from hakiri_dagster.manifest.contracts import Contract
 from hakiri_dagster.manifest.field_types import (
     ColumnNames,
     ColumnType,
@@ -298,6 +299,13 @@ class TableSpec(Model):
     columns: dict[Text, ColumnType] = Field(
         default_factory=dict, description="PostgreSQL types by column, over what the source says or was inferred."
     )
+    renamed: dict[Text, Text] = Field(
+        default_factory=dict,
+        description='Columns that the source has renamed: `{ new_name = "old_name" }`. The target\'s follow.',
+    )
+    contract: Contract | None = Field(
+        default=None, description="What is done with columns that the source changes, over the pipeline's."
+    )
     incremental: CursorColumn | None = Field(
         default=None, description="The cursor column, over the pipeline's; `false`: none."
     )
@@ -342,6 +350,11 @@ class PipelineSpec(Model):
     )
     secrets: tuple[VariableName, ...] = Field(
         default=(), description="Environment variables that must be set; their values are never shown."
+    )
+    contract: Contract = Field(
+        default="evolve",
+        description="What is done with columns that the source changes: `evolve` follows, `freeze` refuses,"
+        " `discard_row` and `discard_value` keep out the rows or the values that do not fit.",
     )
     load: LoadSpec = Field(default_factory=LoadSpec, description="How rows are published.")
     backfill: BackfillSpec = Field(default_factory=BackfillSpec, description="How history is cut into chunks.")

@@ -12,6 +12,7 @@ from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
 from hakiri_dagster.manifest.mode_checks import mode_problems
 from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.positions import KeyPath
 
 
 def table_problems(entry: Entry) -> Iterator[Problem]:
@@ -26,6 +27,24 @@ def table_problems(entry: Entry) -> Iterator[Problem]:
         if entry.value((*at, "path")) is not None and connector == "postgres":
             message = f'table {_name(table)}: `path` is for sources with `connector = "files"`'
             yield entry.problem((*at, "path"), message, "take `path` out", at_key=True)
+        yield from _renamed_twice(entry, at, _name(table))
+
+
+def _renamed_twice(entry: Entry, at: KeyPath, name: str) -> Iterator[Problem]:
+    renamed = entry.value((*at, "renamed"))
+    if not isinstance(renamed, dict):
+        return
+    seen: dict[str, str] = {}
+    for new, old in renamed.items():
+        if not isinstance(old, str):
+            continue
+        where = (*at, "renamed", new)
+        if new == old:
+            yield entry.problem(where, f"table {name}: {quoted(new)} is renamed to itself", "take it out")
+        elif old in seen:
+            message = f"table {name}: {quoted(old)} cannot become both {quoted(seen[old])} and {quoted(new)}"
+            yield entry.problem(where, message, 'write `{ new_name = "old_name" }`, each old name once')
+        seen.setdefault(old, new)
 
 
 def _named_twice(entry: Entry, tables: list[Any]) -> Iterator[Problem]:

@@ -21,7 +21,8 @@ from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.engine.spark import interrupt_attempt, tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import HakiriError, RowCountMismatch
-from hakiri_dagster.pipeline.staging import BLOCK_SUFFIX, StagingPlan
+from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX
+from hakiri_dagster.pipeline.staging import StagingPlan
 
 _LOOK_AGAIN_SECONDS = 0.02
 
@@ -37,6 +38,8 @@ class SliceReport:
     bad_files: tuple[str, ...] = ()
     bad_rows: int = 0
     bad_sample: str | None = None
+    discarded: int = 0
+    discard_sample: str | None = None
 
     def plus(self, row: Row) -> SliceReport:
         highest = [value for value in (self.cursor_max, row["cursor_max"]) if value is not None]
@@ -48,6 +51,8 @@ class SliceReport:
             bad_files=(*self.bad_files, row["bad_file"]) if row["bad_file"] else self.bad_files,
             bad_rows=self.bad_rows + row["bad_rows"],
             bad_sample=self.bad_sample or row["bad_sample"],
+            discarded=self.discarded + row["discarded"],
+            discard_sample=self.discard_sample or row["discard_sample"],
         )
 
 

@@ -227,6 +227,11 @@ def _set_aside(way: Way, slice_: StagedSlice) -> int:
         where = f"kept in {'.'.join(table.quarantine_table)}" if kept else "not kept, because quarantine is off"
         text = f"{report.bad_rows} row(s) set aside, {where}; the first: {report.bad_sample}"
         way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
+    if report.discarded:
+        text = (
+            f'{report.discarded} value(s) discarded, as contract = "discard_value"; the first: {report.discard_sample}'
+        )
+        way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
     if kept:
         return retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
     return report.bad_rows

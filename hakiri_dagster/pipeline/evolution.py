@@ -30,9 +30,13 @@ def look_at_columns(
         table.contract,
         accepted=audit.schemas.accepted(table.pipeline_id, table.name),
         held_key=_holds_key(target, known),
-        needed={*table.columns, *table.primary_key, *table.upsert_key, *([table.cursor] if table.cursor else [])},
+        needed={*table.columns, *table.primary_key, *table.upsert_key, *filter(None, _single_columns(table))},
     )
     return evolution_of(known, reading, terms, is_new=target is None)
+
+
+def _single_columns(table: Table) -> tuple[str | None, ...]:
+    return table.cursor, table.load.hard_delete, table.load.watermark_column
 
 
 def _holds_key(target: Target | None, known: KnownSchema | None) -> bool:

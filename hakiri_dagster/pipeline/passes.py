@@ -17,10 +17,12 @@ from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project
 from hakiri_dagster.pipeline.shapes import cursor_of
+from hakiri_dagster.pipeline.slice_files import REPORT_SCHEMA
 from hakiri_dagster.pipeline.slices import Splitter
-from hakiri_dagster.pipeline.staging import REPORT_SCHEMA, DirectStaging, StagingPlan
+from hakiri_dagster.pipeline.staging import DirectStaging, StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.columns import SourceSchema
 
 SLICES_A_PASS = 128
 """Bounds open files and encoders a worker, and the disk that candidates take."""
@@ -74,7 +76,7 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         spark = way.spark()
         reading = survey.read(spark, [claim.slice for claim in group])
     try:
-        staging = _stage(way, target, reading, group, directory)
+        staging = _stage(way, target, reading, survey.schema, group, directory)
         try:
             yield Staged(tuple(_slice(way, target, staging, *each) for each in enumerate(group)), staging)
         finally:
@@ -83,13 +85,20 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         reading.close()
 
 
-def _stage(way: Way, target: Target, reading: Reading, group: Sequence[ClaimedSlice], directory: Path) -> Staging:
+def _stage(
+    way: Way,
+    target: Target,
+    reading: Reading,
+    loaded: SourceSchema,
+    group: Sequence[ClaimedSlice],
+    directory: Path,
+) -> Staging:
     table = way.table
     empty_as_null = table.load.empty_as_null if table.load.empty_as_null is not None else way.source.text_format
     full_provenance = table.load.provenance == "full"
     with translate_spark_errors():
-        frame = project(reading, empty_as_null=empty_as_null, with_row_hash=full_provenance)
-        encoder = way.destination.encoder_plan(table, target, arrow_columns(frame, reading.schema))
+        frame = project(reading, loaded, empty_as_null=empty_as_null, with_row_hash=full_provenance)
+        encoder = way.destination.encoder_plan(table, target, arrow_columns(frame, loaded))
     plan = StagingPlan(
         directory=str(directory),
         encoder=encoder,
@@ -101,6 +110,8 @@ def _stage(way: Way, target: Target, reading: Reading, group: Sequence[ClaimedSl
         files=reading.files,
         cursor=cursor_of(table),
         ingested_at=datetime.now(UTC) if full_provenance else None,
+        strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
+        keeps_misfits=table.contract == "discard_value",
     )
     if reading.direct is not None and not empty_as_null and not full_provenance:
         parts = reading.direct.parts

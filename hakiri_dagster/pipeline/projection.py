@@ -15,12 +15,13 @@ from hakiri_dagster.destinations.contract import ROW_HASH_COLUMN
 from hakiri_dagster.planning.columns import SourceSchema
 
 
-def project(reading: Reading, *, empty_as_null: bool, with_row_hash: bool) -> DataFrame:
+def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with_row_hash: bool) -> DataFrame:
+    """`loaded`: the columns that have a place in the target. The others are looked at."""
     names = [column.name for column in reading.schema.columns]
     texts = {field.name for field in reading.frame.schema.fields if isinstance(field.dataType, StringType)}
     columns = [_value(name, empty_as_null and name in texts) for name in names]
     if with_row_hash:
-        columns.append(F.xxhash64(*[_quoted(name) for name in names]).alias(ROW_HASH_COLUMN))
+        columns.append(F.xxhash64(*[_quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
     markers = [name for name in (MALFORMED_COLUMN, FILE_COLUMN) if name in reading.frame.columns]
     return reading.frame.select(*columns, *markers)
 

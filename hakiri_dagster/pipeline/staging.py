@@ -11,10 +11,10 @@ import math
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,36 +26,23 @@ from hakiri_dagster.destinations.contract import (
     LOAD_ID_COLUMN,
     SOURCE_FILE_HASH_COLUMN,
     EncoderPlan,
-    RowEncoder,
+    Refusal,
 )
+from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
 
-BLOCK_BYTES = 8 * 1024 * 1024
-BLOCK_SUFFIX = ".rows"
-PARTIAL_SUFFIX = ".partial"
 MALFORMED_RULE = "malformed"
 
-REPORT_SCHEMA = (
-    "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
-    "bad_file string, bad_rows bigint, bad_sample string"
-)
-_REPORT_ARROW = pa.schema(
-    [
-        ("slice", pa.int32()),
-        ("blocks", pa.list_(pa.string())),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("cursor_max", pa.int64()),
-        ("bad_file", pa.string()),
-        ("bad_rows", pa.int64()),
-        ("bad_sample", pa.string()),
-    ]
-)
+STRANGER_RULE = "unknown_column"
 
 
 @dataclass(frozen=True, slots=True)
 class StagingPlan:
-    """Everything a worker needs, pickled to it."""
+    """Everything a worker needs, pickled to it.
+
+    `strangers` are columns of the source that have no place in the target: a row that holds a value there is set aside.
+    `keeps_misfits`: a value that does not fit is discarded, and its row is not.
+    """
 
     directory: str
     encoder: EncoderPlan
@@ -65,6 +52,8 @@ class StagingPlan:
     files: tuple[FileOrigin, ...]
     cursor: str | None
     ingested_at: datetime | None
+    strangers: tuple[str, ...] = ()
+    keeps_misfits: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _Task(self).run(batches)
@@ -82,85 +71,13 @@ class DirectStaging:
         return self.plan(batch for part in parts for batch in self.rows.read(part))
 
 
-@dataclass
-class _SliceFiles:
-    """What one task has written of one slice."""
-
-    index: int
-    directory: Path
-    stem: str
-    encoder: RowEncoder
-    blocks: list[str] = field(default_factory=list)
-    pending: list[bytes] = field(default_factory=list)
-    pending_bytes: int = 0
-    rows: int = 0
-    size: int = 0
-    cursor_max: int | None = None
-    bad: IO[str] | None = None
-    bad_rows: int = 0
-    bad_sample: str | None = None
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        self.rows += batch.num_rows
-        self._append(self.encoder.write(batch))
-
-    def _append(self, encoded: bytes) -> None:
-        self.pending.append(encoded)
-        self.pending_bytes += len(encoded)
-        if self.pending_bytes >= BLOCK_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        if not self.pending_bytes:
-            return
-        path = self.directory / f"{self.stem}-{len(self.blocks):05d}{BLOCK_SUFFIX}"
-        partial = path.with_suffix(PARTIAL_SUFFIX)
-        with partial.open("wb", buffering=0) as file:
-            for piece in self.pending:
-                file.write(piece)
-        partial.rename(path)  # readers of the directory see whole blocks only
-        self.blocks.append(path.name)
-        self.size += self.pending_bytes
-        self.pending, self.pending_bytes = [], 0
-
-    def set_aside(self, rule: str, message: str, row: str, source_file: str | None) -> None:
-        if self.bad is None:
-            self.bad = self._bad_path.open("w", encoding="utf-8")
-        entry = {"rule": rule, "message": message, "row": row, "source_file": source_file}
-        self.bad.write(json.dumps(entry, ensure_ascii=False) + "\n")
-        self.bad_rows += 1
-        if self.bad_sample is None:
-            self.bad_sample = message
-
-    @property
-    def _bad_path(self) -> Path:
-        return self.directory / f"{self.stem}.bad.jsonl"
-
-    def close(self) -> dict[str, Any]:
-        if self.rows:
-            self._append(self.encoder.finish())
-        self._flush()
-        if self.bad is not None:
-            self.bad.close()
-        return {
-            "slice": self.index,
-            "blocks": self.blocks,
-            "rows": self.rows,
-            "bytes": self.size,
-            "cursor_max": self.cursor_max,
-            "bad_file": self._bad_path.name if self.bad_rows else None,
-            "bad_rows": self.bad_rows,
-            "bad_sample": self.bad_sample,
-        }
-
-
 class _Task:
     """One Spark task: many batches, split into the slices' files."""
 
     def __init__(self, plan: StagingPlan) -> None:
         self._plan = plan
         self._name = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        self._slices: dict[int, _SliceFiles] = {}
+        self._slices: dict[int, SliceFiles] = {}
         self._hashes = {origin.marker: origin.content_hash for origin in plan.files}
         self._paths = {origin.marker: origin.path for origin in plan.files}
 
@@ -169,7 +86,7 @@ class _Task:
             if batch.num_rows:
                 self._take(batch)
         reports = [files.close() for files in self._slices.values()]
-        yield pa.RecordBatch.from_pylist(reports, schema=_REPORT_ARROW)
+        yield pa.RecordBatch.from_pylist(reports, schema=REPORT_ARROW)
 
     def _take(self, batch: pa.RecordBatch) -> None:
         batch = self._without_malformed(batch)
@@ -192,10 +109,13 @@ class _Task:
         """Lines that could not be parsed have no cursor: they go with their file, or with rows that have none."""
         if MALFORMED_COLUMN not in batch.schema.names:
             return batch
-        texts = batch.column(MALFORMED_COLUMN)
-        if texts.null_count == batch.num_rows:
+        marks = batch.column(MALFORMED_COLUMN)
+        if marks.null_count == batch.num_rows:
             return batch
-        bad = batch.filter(pc.is_valid(texts))
+        broken = pc.is_valid(marks)
+        if self._plan.keeps_misfits:
+            broken = pc.and_(broken, pc.invert(pc.fill_null(pc.struct_field(marks, "readable"), True)))
+        bad = batch.filter(broken)
         splitter = self._plan.splitter
         for index in range(bad.num_rows):
             one = bad.slice(index, 1)
@@ -207,7 +127,7 @@ class _Task:
                 json.dumps(_storable({"line": told["line"]}), ensure_ascii=False),
                 self._path_of(one),
             )
-        return batch.filter(pc.is_null(texts))
+        return batch.filter(pc.invert(broken))
 
     def _path_of(self, one: pa.RecordBatch) -> str | None:
         if FILE_COLUMN in one.schema.names:
@@ -217,17 +137,40 @@ class _Task:
     def _encode(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
         candidate = self._with_provenance(batch, slices)
         storable, refusals = self._plan.encoder.prepare(candidate)
-        if refusals:
+        found = [*self._strange(batch), *refusals, *self._misfits(batch)]
+        if found:
             keep = np.ones(batch.num_rows, dtype=bool)
-            for refusal in refusals:
+            for refusal in (one for one in found if not one.value_only):
                 mask = np.asarray(refusal.mask.fill_null(False))
                 first = mask & keep  # a row is set aside once, with the first reason found
                 self._set_aside(batch, slices, first, refusal.rule, refusal.message)
                 keep &= ~mask
+            for refusal in (one for one in found if one.value_only):
+                self._discard(slices[np.asarray(refusal.mask.fill_null(False)) & keep], refusal.message)
             kept = pa.array(keep)
             batch, storable, slices = batch.filter(kept), storable.filter(kept), slices[keep]
         if storable.num_rows:
             self._write(batch, storable, slices)
+
+    def _strange(self, batch: pa.RecordBatch) -> Iterator[Refusal]:
+        for name in self._plan.strangers:
+            values = batch.column(name)
+            if values.null_count < batch.num_rows:
+                message = f"{name}: the column is new at the source, and the target does not have it"
+                yield Refusal(values.is_valid(), STRANGER_RULE, message)
+
+    def _misfits(self, batch: pa.RecordBatch) -> Iterator[Refusal]:
+        """Of rows that could be read, the values that could not."""
+        if not self._plan.keeps_misfits or MALFORMED_COLUMN not in batch.schema.names:
+            return
+        marks = batch.column(MALFORMED_COLUMN)
+        reasons = pc.struct_field(marks, "reason")
+        for reason in pc.unique(reasons.drop_null()).to_pylist():
+            yield Refusal(pc.equal(reasons, reason), MALFORMED_RULE, reason, value_only=True)
+
+    def _discard(self, slices: np.ndarray[Any, np.dtype[np.int32]], message: str) -> None:
+        for index, values in zip(*np.unique(slices, return_counts=True), strict=True):
+            self._files(int(index)).discard(int(values), message)
 
     def _write(
         self, batch: pa.RecordBatch, storable: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]
@@ -294,10 +237,10 @@ class _Task:
             text = json.dumps(_storable(row), ensure_ascii=False)
             self._files(int(slices[position])).set_aside(rule, message, text, self._path_of(one))
 
-    def _files(self, index: int) -> _SliceFiles:
+    def _files(self, index: int) -> SliceFiles:
         files = self._slices.get(index)
         if files is None:
-            files = _SliceFiles(
+            files = SliceFiles(
                 index=index,
                 directory=Path(self._plan.directory),
                 stem=f"{index:05d}-{self._name}",

@@ -18,13 +18,14 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.evolution import look_at_columns, refusals, refused_changes, settle
 from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, lag_of, plan_text_of, shape_of
 from hakiri_dagster.pipeline.wanted import Wanted
+from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.chunks import OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
-from hakiri_dagster.planning.repair import after_ledger, published_since, relied_on
+from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
@@ -96,7 +97,7 @@ class Survey:
 
     def read(self, spark: SparkSession, slices: Sequence[Slice]) -> Reading:
         files = {file.path: file for file in self.discovery.files}
-        return self.source.read(spark, self.schema, cursor_of(self.table), slices, files)
+        return self.source.read(spark, self.followed.read, cursor_of(self.table), slices, files)
 
     def owed(self, wanted: Wanted) -> Due:
         """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""
@@ -145,7 +146,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
             cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, recent=lag_of(table)
         )
     mark = destination.mark(table)  # before the states, so that it is not ahead of them
-    stored, target, ledger = _word_of_loads(table, destination, audit)
+    stored, target, ledger = word_of_loads(table, destination, audit)
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
     chunks, doubts = chunks_of(table, shape, discovery, moment, mark)
@@ -176,27 +177,6 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         taken_in=taken_in,
         owed_hooks=_owed_hooks(table, destination) if target is not None else (),
     )
-
-
-def _word_of_loads(
-    table: Table, destination: Destination, audit: AuditDb
-) -> tuple[tuple[ChunkState, ...], Target | None, tuple[LedgerEntry, ...]]:
-    """Target and ledger after the audit DB: what that has as done is there by then, whoever is at work meanwhile.
-
-    What was claimed and published in between is read again, for the ledger alone does not tell what the source said
-    then, and the chunk would be owed once more. Where the audit DB knows no more of it than before, it was lost.
-    """
-    stored = audit.chunks.states(table.pipeline_id, table.name)
-    while True:
-        target = destination.describe(table)
-        ledger = tuple(destination.ledger(table, relied_on(stored))) if target is not None else ()
-        missed = published_since(stored, ledger)
-        if not missed:
-            return stored, target, ledger
-        again = audit.chunks.states(table.pipeline_id, table.name)
-        if {state for state in again if state.key in missed} <= set(stored):
-            return stored, target, ledger
-        stored = again
 
 
 def _owed_hooks(table: Table, destination: Destination) -> tuple[str, ...]:

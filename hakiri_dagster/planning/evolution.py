@@ -71,6 +71,11 @@ class Evolution:
         return replace(schema, columns=tuple(c for c in schema.columns if c.name not in self.left_out))
 
     @property
+    def read(self) -> SourceSchema:
+        """The columns that a load looks at."""
+        return self.reading.schema if self.contract == "discard_row" else self.loaded
+
+    @property
     def widenings(self) -> tuple[Widening, ...]:
         return tuple(
             Widening(

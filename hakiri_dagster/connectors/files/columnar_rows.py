@@ -52,7 +52,7 @@ def _read(
     row = F.to_json(F.struct(*[F.col(quoted(name)) for name in present]))
     return raw.select(
         *frames.named([(column, value.value) for column, value in values]),
-        frames.malformed(row, F.coalesce(*failures)) if failures else frames.none_malformed(),
+        frames.malformed(row, None, failures) if failures else frames.none_malformed(),
         file_marker().alias(FILE_COLUMN),
     )
 
@@ -80,7 +80,7 @@ def _declared(value: Column, source_type: str, declared_type: str) -> Parsed:
     failed = value.isNotNull() & cast.isNull()
     if is_number(source_type) and is_number(declared_type):
         failed = failed | (value.isNotNull() & (cast.try_cast(source_type) != value))
-    return Parsed(cast, failed)
+    return Parsed(F.when(~F.coalesce(failed, F.lit(False)), cast), failed)
 
 
 def casts_may_fail(footers: Iterable[Footer], columns: Sequence[SchemaColumn]) -> bool:

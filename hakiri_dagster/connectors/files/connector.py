@@ -21,13 +21,20 @@ class FilesConnector:
         return problems
 
     def table(
-        self, *, config: Mapping[str, Any], name: str, path: str | None, columns: Mapping[str, str], label: str
+        self,
+        *,
+        config: Mapping[str, Any],
+        name: str,
+        path: str | None,
+        columns: Mapping[str, str],
+        label: str,
+        keeps_misfits: bool = False,
     ) -> SourceTable:
         problems = self.check_config(config, name, path)
         if problems:
             raise SourceError("; ".join(problems), where=label)
         options = FilesOptions.model_validate(dict(config))
-        return FilesTable(options, Place(options, name, path, label), dict(columns), label)
+        return FilesTable(options, Place(options, name, path, label), dict(columns), label, keeps_misfits)
 
 
 FILES: Connector = FilesConnector()

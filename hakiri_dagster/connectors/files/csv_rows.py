@@ -99,7 +99,7 @@ def _typed(
             failures.append(frames.misfit(column, parsed.failed))
     unlike = F.when(F.col(_WRONG_FIELDS).isNotNull(), F.lit(f"not {len(names)} fields, as the header has"))
     line = F.coalesce(F.col(_WRONG_FIELDS), _line(len(names), delimiter, options))
-    return texts.select(*values, frames.malformed(line, F.coalesce(unlike, *failures)), FILE_COLUMN)
+    return texts.select(*values, frames.malformed(line, unlike, failures), FILE_COLUMN)
 
 
 def without_nulls(text: Column, options: FilesOptions) -> Column:

@@ -34,14 +34,16 @@ def read_schema(columns: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns)
 
 
-def malformed(line: Column, reason: Column) -> Column:
-    """`MALFORMED_COLUMN`, where `reason` is not NULL."""
-    told = F.when(reason.isNotNull(), F.struct(line.alias("line"), reason.alias("reason")))
+def malformed(line: Column, broken: Column | None, misfits: Sequence[Column]) -> Column:
+    """`MALFORMED_COLUMN`: `broken` says why the whole line cannot be read, `misfits` why a value cannot; else NULL."""
+    readable = F.lit(True) if broken is None else broken.isNull()
+    reason = F.coalesce(*([] if broken is None else [broken]), *misfits)
+    told = F.when(reason.isNotNull(), F.struct(line.alias("line"), reason.alias("reason"), readable.alias("readable")))
     return told.alias(MALFORMED_COLUMN)
 
 
 def none_malformed() -> Column:
-    return F.lit(None).cast("struct<line:string,reason:string>").alias(MALFORMED_COLUMN)
+    return F.lit(None).cast("struct<line:string,reason:string,readable:boolean>").alias(MALFORMED_COLUMN)
 
 
 def misfit(column: SchemaColumn, failed: Column) -> Column:

@@ -37,10 +37,10 @@ def json_rows(
     values = [(column, _value(column, options)) for column in columns]
     failures = [frames.misfit(column, value.failed) for column, value in values if value.failed is not None]
     broken = F.col(f"{_JSON}.{_BROKEN}").isNotNull() | F.col(f"{_JSON}.{_OBJECT}").isNull()
-    reason = F.coalesce(F.when(broken, F.lit("not one JSON object with the table's types")), *failures)
+    unlike = F.when(broken, F.lit("not one JSON object with the table's types"))
     return objects.select(
         *frames.named([(column, value.value) for column, value in values]),
-        frames.malformed(F.col(_LINE), reason),
+        frames.malformed(F.col(_LINE), unlike, failures),
         FILE_COLUMN,
     )
 
@@ -77,4 +77,5 @@ def _value(column: SchemaColumn, options: FilesOptions) -> Parsed:
     if decimal_parts(column.spark_type) is None:
         return parse(without_nulls(raw, options), column.spark_type)
     value: Column = raw.try_cast(column.spark_type)
-    return Parsed(value, raw.isNotNull() & ~value.cast(_parsed_as(column.spark_type)).eqNullSafe(raw))
+    failed = raw.isNotNull() & ~value.cast(_parsed_as(column.spark_type)).eqNullSafe(raw)
+    return Parsed(F.when(~failed, value), failed)

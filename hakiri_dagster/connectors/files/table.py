@@ -44,6 +44,7 @@ class FilesTable:
     place: Place
     columns: Mapping[str, str]
     label: str
+    keeps_misfits: bool = False
     chunked_by_file: bool = field(default=True, init=False)
 
     @cached_property
@@ -108,7 +109,7 @@ class FilesTable:
         frame = rows.frame
         if cursor is not None:
             position = Cursor.of(schema, cursor, self.label)
-            frame = _without_cursor_where_malformed(frame, cursor, schema) if rows.has_malformed else frame
+            frame = self._without_cursor_where_malformed(frame, cursor, schema) if rows.has_malformed else frame
             condition = position.condition([one.bounds for one in slices])
             frame = frame if condition is None else frame.where(condition)
         names = [quoted(column.name) for column in schema.columns]
@@ -166,7 +167,7 @@ class FilesTable:
         silent = [path for path in unknown if path not in told]
         if silent:
             rows = format_.rows(spark(), silent, schema)
-            frame = _without_cursor_where_malformed(rows.frame, cursor.name, schema)
+            frame = self._without_cursor_where_malformed(rows.frame, cursor.name, schema)
             with told_in_our_words(self.label):
                 by_marker = cursor.extents(frame)
             told |= {path: by_marker.get(marker_of(path), cursor.nothing) for path in silent}
@@ -189,12 +190,14 @@ class FilesTable:
         if state.content_hash != file.content_hash:
             raise SourceError(f"{file.path} has other contents than planned", where=self.label, hint="run again")
 
-
-def _without_cursor_where_malformed(frame: DataFrame, cursor: str, schema: SourceSchema) -> DataFrame:
-    name = quoted(cursor)
-    told = F.when(F.col(MALFORMED_COLUMN).isNull(), F.col(name)).alias(cursor)
-    columns = [told if column.name == cursor else F.col(quoted(column.name)) for column in schema.columns]
-    return frame.select(*columns, MALFORMED_COLUMN, FILE_COLUMN)
+    def _without_cursor_where_malformed(self, frame: DataFrame, cursor: str, schema: SourceSchema) -> DataFrame:
+        name = quoted(cursor)
+        placed = F.col(MALFORMED_COLUMN).isNull()
+        if self.keeps_misfits:
+            placed = placed | F.col(f"{MALFORMED_COLUMN}.readable")
+        told = F.when(placed, F.col(name)).alias(cursor)
+        columns = [told if column.name == cursor else F.col(quoted(column.name)) for column in schema.columns]
+        return frame.select(*columns, MALFORMED_COLUMN, FILE_COLUMN)
 
 
 def _rows(states: Sequence[FileState]) -> int | None:

@@ -23,6 +23,7 @@ class _Postgres:
         path: str | None,
         columns: Mapping[str, str],
         label: str,
+        keeps_misfits: bool = False,
     ) -> SourceTable:
         return PostgresTable(SourceConfig.of(config), name, label)
 

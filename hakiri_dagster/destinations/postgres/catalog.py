@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, Target, TargetColumn
 from hakiri_dagster.destinations.postgres.connection import Connection
@@ -94,6 +94,8 @@ class Found:
     partitioned: bool
     referenced_by: tuple[tuple[str, str], ...]
     has_load_id_index: bool
+    names_now: Mapping[str, str] = field(default_factory=dict)
+    """Of columns that are about to be renamed, the names that they still have, by those of `target`."""
 
 
 def stored_name(name: str) -> str:
@@ -136,6 +138,12 @@ def find(connection: Connection, schema: str, name: str) -> Found | None:
         referenced_by=tuple((child, constraint) for child, constraint in references),
         has_load_id_index=bool(indexed and indexed[0]),
     )
+
+
+def types_of(connection: Connection, found: Found) -> Mapping[str, BaseType]:
+    """By the names of `found.target`."""
+    kept = base_types(connection, found.oid)
+    return {column.name: kept[found.names_now.get(column.name, column.name)] for column in found.target.columns}
 
 
 def base_types(connection: Connection, oid: int) -> Mapping[str, BaseType]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import numpy as np
@@ -25,7 +25,8 @@ _DATE_ONLY = r"^\d{4}-\d\d-\d\d$"
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """`target` is the type below any domain; `labels` are an enum's; `required` says why NULL is refused."""
+    """`target` is the type below any domain; `labels` are an enum's; `required` says why NULL is refused. `lenient`: a
+    value that does not fit is left out, and its row is not."""
 
     name: str
     target: PgType
@@ -33,9 +34,16 @@ class ColumnPlan:
     binary: bool
     labels: tuple[str, ...] = ()
     required: str | None = None
+    lenient: bool = False
 
     def prepare(self, array: pa.Array) -> tuple[pa.Array, list[Refusal]]:
         """The column as the encoder takes it, NULL where a value is refused."""
+        converted, found = self._prepared(array)
+        if self.lenient and self.required is None:
+            found = [replace(refusal, value_only=True) for refusal in found]
+        return converted, found
+
+    def _prepared(self, array: pa.Array) -> tuple[pa.Array, list[Refusal]]:
         found: list[Refusal] = []
         if self.required and array.null_count:
             found.append(Refusal(array.is_null(), "not_null", f"{self.name} is NULL, and {self.required}"))

@@ -81,5 +81,6 @@ def _plan_column(
         wire=wire.type,
         binary=wire.binary,
         labels=base.labels,
+        lenient=table.contract == "discard_value",
         required=required.get(kept) or (None if column.nullable else "the target does not allow it"),
     )

@@ -36,6 +36,12 @@ def exist(connection: Connection, table: Table) -> bool:
     return row == (True,)
 
 
+def columns(connection: Connection, table: Table) -> tuple[str, ...]:
+    """None where there are no marks."""
+    rows = connection.execute(_COLUMNS, (marks_of(table).as_string(connection),)).fetchall()
+    return tuple(name for name, _ in rows)
+
+
 def make(connection: Connection, table: Table, target: Target, key: Sequence[str], at: str) -> sql.Identifier:
     """Made in the load's own transaction. What was noted of another key says nothing of this one."""
     marks = marks_of(table)

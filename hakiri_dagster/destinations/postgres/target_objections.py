@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, TargetColumn
 from hakiri_dagster.destinations.postgres import ledger
-from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name
+from hakiri_dagster.destinations.postgres.catalog import Found, stored_name, types_of
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
@@ -65,7 +65,7 @@ def _unknown_names(table: Table, present: frozenset[str]) -> list[str]:
 
 
 def _misfits(connection: Connection, schema: SourceSchema, found: Found) -> list[str]:
-    kept = base_types(connection, found.oid)
+    kept = types_of(connection, found)
     shown = {column.name: column.type for column in found.target.columns}
     by_lower = {column.name.lower(): column.name for column in found.target.columns}
     wrong = []

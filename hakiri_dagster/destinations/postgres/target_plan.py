@@ -16,6 +16,7 @@ from hakiri_dagster.destinations.contract import (
 from hakiri_dagster.destinations.postgres.catalog import Found, existing_types, schema_exists, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.renaming import Renames, renames_of
 from hakiri_dagster.destinations.postgres.target_objections import name_objections, objections
 from hakiri_dagster.destinations.postgres.types import parse_type, type_in_ddl, wanted_type
 from hakiri_dagster.destinations.postgres.widening import retyping, wider_columns
@@ -62,6 +63,10 @@ class TargetPlanner:
         wrong = name_objections(self.schema)
         if wrong:
             return [_refusal(text) for text in wrong]
+        renames = Renames() if found is None else renames_of(self.table, self.schema, found.target)
+        if renames.objections:
+            return [_refusal(text) for text in renames.objections]
+        found = found and renames.seen_through(found)
         own = [*self._provenance_columns(), *self._mode_columns()]
         wrong = objections(self.connection, self.table, self.schema, found, {column.name for column in own})
         changes = [*map(_refusal, wrong), *self.schemas()]
@@ -70,7 +75,8 @@ class TargetPlanner:
             return [*changes, self._create_table(wanted), *self._indexes(None)]
         present = {column.name for column in found.target.columns}
         added = [self._add_column(column) for column in wanted if column.name not in present]
-        return [*changes, *added, *self._wider(found), *self._indexes(found)]
+        renamed = [Change(text, statement) for text, statement in renames.statements(self.connection, self.table)]
+        return [*changes, *renamed, *added, *self._wider(found), *self._indexes(found)]
 
     @property
     def _relation(self) -> sql.Identifier:

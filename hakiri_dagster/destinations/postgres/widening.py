@@ -95,7 +95,7 @@ def _needs_room(column: TargetColumn, widening: Widening) -> bool:
 def _wider(
     connection: Connection, found: Found, column: TargetColumn, widening: Widening, label: str, *, emptied: bool
 ) -> Iterator[Wider]:
-    place = connection.execute(_PLACE, (found.oid, column.name)).fetchone()
+    place = connection.execute(_PLACE, (found.oid, found.names_now.get(column.name, column.name))).fetchone()
     assert place is not None
     position, size = place
     what = f"alter column {column.name} of {label} from {column.type} to {widening.after}"

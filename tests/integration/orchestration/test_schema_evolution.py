@@ -266,3 +266,91 @@ def test_hostile_names_are_just_names(pg_shop: Declare) -> None:
     accept(shop)
     assert shop.apply()["orders"]["error"] is None
     assert [event for event in events(shop) if event[2] == "accepted"] == [("changed", name, "accepted")]
+
+
+def test_a_declared_rename_takes_the_targets_column_along_once(pg_shop: Declare) -> None:
+    shop = pg_shop(primary_key=["id"])
+    shop.execute("UPDATE src.orders SET v = 7")
+    shop.apply()
+    shop.execute("CREATE VIEW raw.seen AS SELECT id, v FROM raw.orders")
+    shop.execute("ALTER TABLE src.orders RENAME v TO amount; INSERT INTO src.orders VALUES (2, 8)")
+    pg_shop(primary_key=["id"], renamed={"amount": "v"}, contract="freeze")
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.rows("SELECT id, amount FROM raw.orders ORDER BY id") == [(1, 7), (2, 8)]
+    assert shop.rows("SELECT v FROM raw.seen ORDER BY 1") == [(7,), (8,)], "a view keeps its own names"
+    assert shop.apply()["orders"]["error"] is None
+    assert events(shop) == [("renamed", "amount", "applied")]
+
+
+def test_a_frozen_table_takes_no_new_column_until_it_is_permitted(pg_shop: Declare) -> None:
+    shop = pg_shop(pipeline={"contract": "freeze"})
+    shop.apply()
+    shop.execute("ALTER TABLE src.orders ADD w int, DROP v; INSERT INTO src.orders VALUES (2, 2)")
+    error = shop.apply()["orders"]["error"]
+    assert "column w (integer) is new at the source" in error
+    assert "column v (integer) is gone from the source" in error
+    assert types(shop) == {"id": "integer", "v": "integer"}
+    accept(shop)
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.rows("SELECT id, v, w FROM raw.orders ORDER BY id") == [(1, None, None), (2, None, 2)]
+
+
+def test_discard_row_sets_aside_what_holds_a_value_in_a_new_column(pg_shop: Declare) -> None:
+    shop = pg_shop("id int, v int", load={"mode": "truncate"}, contract="discard_row")
+    shop.apply()
+    shop.execute("ALTER TABLE src.orders ADD w text, ALTER v TYPE bigint")
+    shop.execute("INSERT INTO src.orders VALUES (2, 2, 'x'), (3, 3, NULL), (4, 5000000000, NULL)")
+    told = shop.apply()["orders"]
+    assert (told["error"], told["rows"], told["quarantined"]) == (None, 2, 2)
+    assert any("column w is new at the source and not loaded" in warning for warning in told["warnings"])
+    assert shop.rows("SELECT id, v FROM raw.orders ORDER BY id") == [(1, None), (3, 3)]
+    assert types(shop) == {"id": "integer", "v": "integer"}
+    kept = shop.rows('SELECT "ruleId", "row"->>\'id\', "row"->>\'w\' FROM hakiri.quarantine_shop_orders ORDER BY 2')
+    assert kept == [("unknown_column", "2", "x"), ("type", "4", None)]
+    shop.apply()
+    assert sorted(events(shop)) == [("added", "w", "discarded"), ("widened", "v", "discarded")]
+
+
+def test_discard_value_leaves_out_the_value_alone(csv_shop: Declare) -> None:
+    shop = csv_shop(contract="discard_value", load={"mode": "truncate"})
+    shop.file("data/orders.csv", "id,v\n1,10\n")
+    shop.apply()
+    shop.file("data/orders.csv", "id,v,w\n1,10,x\n2,many,y\n3,30,\n4,40,z,too many\n")
+    told = shop.apply()["orders"]
+    assert (told["error"], told["rows"], told["quarantined"]) == (None, 3, 1)
+    assert any("1 value(s) discarded" in warning and "`v` is no bigint" in warning for warning in told["warnings"])
+    assert shop.rows("SELECT id, v FROM raw.orders ORDER BY id") == [(1, 10), (2, None), (3, 30)]
+    assert "w" not in types(shop)
+    assert events(shop) == [("added", "w", "discarded")]
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        for change in runtime.survey(table).followed.discarded:
+            note_accepted(runtime.audit, table, change, None)
+    shop.file("data/orders.csv", "id,v,w\n5,50,x\n")
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.rows("SELECT id, v, w FROM raw.orders") == [(5, 50, "x")], "somebody has permitted the column"
+
+
+def test_discard_value_keeps_rows_in_their_windows_and_their_keys(csv_shop: Declare) -> None:
+    shop = csv_shop(contract="discard_value", primary_key=["id"], incremental="at", columns={"id": "int"})
+    shop.file("data/orders.csv", "id,v,at\n1,10,2024-01-05\n2,20,2024-02-05\n")
+    shop.apply()
+    shop.file("data/orders.csv", "id,v,at\n1,x,2024-01-05\n2,21,2024-02-05\nno,30,2024-02-06\n")
+    told = shop.apply()["orders"]
+    assert told["error"] is None
+    assert shop.rows("SELECT id, v, at::text FROM raw.orders ORDER BY id") == [
+        (1, None, "2024-01-05"),
+        (2, 21, "2024-02-05"),
+    ]
+    assert shop.rows('SELECT "ruleId", message FROM hakiri.quarantine_shop_orders') == [
+        ("not_null", "id is NULL, and it is part of the upsert_key")
+    ]
+
+
+def test_a_value_of_a_typed_source_that_does_not_fit_is_left_out(pg_shop: Declare) -> None:
+    shop = pg_shop(primary_key=["id"], contract="discard_value")
+    shop.apply()
+    shop.execute("ALTER TABLE src.orders ALTER v TYPE text; INSERT INTO src.orders VALUES (2, '7'), (3, 'x')")
+    told = shop.apply()["orders"]
+    assert (told["error"], told["rows"], told["quarantined"]) == (None, 3, 0)
+    assert shop.rows("SELECT id, v FROM raw.orders ORDER BY id") == [(1, None), (2, 7), (3, None)]

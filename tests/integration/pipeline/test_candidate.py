@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.pipeline.candidate import Staging
-from hakiri_dagster.pipeline.staging import REPORT_SCHEMA
+from hakiri_dagster.pipeline.slice_files import REPORT_SCHEMA
 from hakiri_dagster.planning.chunks import WholeTable
 from tests.unit.pipeline.test_staging import staging
 

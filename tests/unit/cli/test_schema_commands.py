@@ -40,6 +40,7 @@ def test_the_log_shows_each_event_and_who_permitted_what(
     audit.schemas.note(*of_table, [Decided(NARROWED, "refused")], run_id="run-1")
     note_accepted(audit, table, NARROWED, "RT-481")
     audit.schemas.note(*of_table, [Decided(NARROWED, "refused")], run_id="run-2")
+    note_accepted(audit, table, NARROWED, "once more")
     assert log(project, table.pipeline_id, table.name, as_json=True) == 0
     refused, accepted = json.loads(capsys.readouterr().out)["events"]
     assert list(refused) == list(SHOWN["schema log"]["events"][0])

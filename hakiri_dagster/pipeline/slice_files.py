@@ -1,0 +1,116 @@
+"""The files that one task writes of one slice, and what it reports of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from hakiri_dagster.destinations.contract import RowEncoder
+
+BLOCK_BYTES = 8 * 1024 * 1024
+BLOCK_SUFFIX = ".rows"
+PARTIAL_SUFFIX = ".partial"
+
+REPORT_SCHEMA = (
+    "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
+    "bad_file string, bad_rows bigint, bad_sample string, discarded bigint, discard_sample string"
+)
+REPORT_ARROW = pa.schema(
+    [
+        ("slice", pa.int32()),
+        ("blocks", pa.list_(pa.string())),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("cursor_max", pa.int64()),
+        ("bad_file", pa.string()),
+        ("bad_rows", pa.int64()),
+        ("bad_sample", pa.string()),
+        ("discarded", pa.int64()),
+        ("discard_sample", pa.string()),
+    ]
+)
+
+
+@dataclass
+class SliceFiles:
+    """What one task has written of one slice."""
+
+    index: int
+    directory: Path
+    stem: str
+    encoder: RowEncoder
+    blocks: list[str] = field(default_factory=list)
+    pending: list[bytes] = field(default_factory=list)
+    pending_bytes: int = 0
+    rows: int = 0
+    size: int = 0
+    cursor_max: int | None = None
+    bad: IO[str] | None = None
+    bad_rows: int = 0
+    bad_sample: str | None = None
+    discarded: int = 0
+    discard_sample: str | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        self._append(self.encoder.write(batch))
+
+    def _append(self, encoded: bytes) -> None:
+        self.pending.append(encoded)
+        self.pending_bytes += len(encoded)
+        if self.pending_bytes >= BLOCK_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self.pending_bytes:
+            return
+        path = self.directory / f"{self.stem}-{len(self.blocks):05d}{BLOCK_SUFFIX}"
+        partial = path.with_suffix(PARTIAL_SUFFIX)
+        with partial.open("wb", buffering=0) as file:
+            for piece in self.pending:
+                file.write(piece)
+        partial.rename(path)  # readers of the directory see whole blocks only
+        self.blocks.append(path.name)
+        self.size += self.pending_bytes
+        self.pending, self.pending_bytes = [], 0
+
+    def set_aside(self, rule: str, message: str, row: str, source_file: str | None) -> None:
+        if self.bad is None:
+            self.bad = self._bad_path.open("w", encoding="utf-8")
+        entry = {"rule": rule, "message": message, "row": row, "source_file": source_file}
+        self.bad.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        self.bad_rows += 1
+        if self.bad_sample is None:
+            self.bad_sample = message
+
+    def discard(self, values: int, message: str) -> None:
+        self.discarded += values
+        if self.discard_sample is None:
+            self.discard_sample = message
+
+    @property
+    def _bad_path(self) -> Path:
+        return self.directory / f"{self.stem}.bad.jsonl"
+
+    def close(self) -> dict[str, Any]:
+        if self.rows:
+            self._append(self.encoder.finish())
+        self._flush()
+        if self.bad is not None:
+            self.bad.close()
+        return {
+            "slice": self.index,
+            "blocks": self.blocks,
+            "rows": self.rows,
+            "bytes": self.size,
+            "cursor_max": self.cursor_max,
+            "bad_file": self._bad_path.name if self.bad_rows else None,
+            "bad_rows": self.bad_rows,
+            "bad_sample": self.bad_sample,
+            "discarded": self.discarded,
+            "discard_sample": self.discard_sample,
+        }

@@ -1,0 +1,276 @@
+"""Columns that get a wider type: without a rewrite where PostgreSQL needs none, in between those who read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from hakiri_dagster.destinations.postgres import widening
+from hakiri_dagster.destinations.postgres.widening import is_catalog_only
+from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.manifest.load_spec import LoadMode
+from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.evolution import Widening
+from hakiri_dagster.planning.source_types import holds, postgres_type
+from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.scenario import Shop
+
+MODES: list[LoadMode] = ["append", "truncate", "upsert", "blue_green", "delete_missing"]
+CATALOG_ONLY = [
+    ("varchar(10)", "varchar(20)"), ("varchar(10)", "text"), ("varchar(10)", "varchar"),
+    ("numeric(10,2)", "numeric(12,2)"), ("numeric(10,2)", "numeric"), ("timestamp(3)", "timestamp"),
+    ("timestamptz(0)", "timestamptz(3)"), ("time(0)", "time"), ("interval(0)", "interval"),
+    ("varbit(4)", "varbit(8)"), ("cidr", "inet"),
+]  # fmt: skip
+REWRITTEN = [
+    ("integer", "bigint"), ("integer", "numeric"), ("real", "double precision"), ("date", "timestamp"),
+    ("numeric(10,2)", "numeric(12,4)"), ("char(3)", "varchar(3)"), ("integer[]", "bigint[]"),
+]  # fmt: skip
+
+
+def shop_with(make_shop: MakeShop, before: str, after: str, mode: LoadMode = "append", **changes: Any) -> Shop:
+    """One column of the source has changed from one type to another; the target was made for the first."""
+    shop = make_shop(mode, schema=_schema(before), cursor=None, **{"upsert_key": ("id",), **changes})
+    shop.ensure()
+    shop.schema = _schema(after)
+    return shop
+
+
+def _schema(kind: str) -> SourceSchema:
+    return SourceSchema((Column("id", "bigint"), Column("v", "string", native_type=kind)))
+
+
+def widened(shop: Shop, before: str, after: str, *, accepted: bool = False) -> Any:
+    wider = Widening("v", postgres_type(before), postgres_type(after), accepted)
+    return shop.destination.ensure_target(shop.table, shop.schema, with_file_hash=False, widened=[wider])
+
+
+def planned(shop: Shop, before: str, after: str, *, accepted: bool = False) -> list[tuple[str, bool, str | None]]:
+    wider = Widening("v", postgres_type(before), postgres_type(after), accepted)
+    changes = shop.destination.planned_changes(shop.table, shop.schema, widened=[wider])
+    return [(change.description, change.refused, change.column) for change in changes]
+
+
+def type_of_v(shop: Shop) -> str:
+    query = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'raw.orders'::regclass"
+    return str(shop.query(f"{query} AND attname = 'v'")[0][0])
+
+
+def node(shop: Shop) -> Any:
+    return shop.query("SELECT pg_relation_filenode('raw.orders')")
+
+
+@pytest.mark.parametrize(("before", "after"), CATALOG_ONLY)
+def test_a_table_is_not_rewritten_where_the_catalog_alone_changes(make_shop: MakeShop, before: str, after: str) -> None:
+    shop = shop_with(make_shop, before, after)
+    shop.query("INSERT INTO raw.orders (id) SELECT generate_series(1, 100)")
+    was = node(shop)
+    ((told, refused, _),) = planned(shop, before, after)
+    assert not refused
+    assert "rewritten" not in told
+    widened(shop, before, after)
+    assert postgres_type(type_of_v(shop)) == postgres_type(after)
+    assert node(shop) == was
+    assert planned(shop, before, after) == [], "it is done once"
+
+
+@pytest.mark.parametrize(("before", "after"), REWRITTEN)
+def test_a_rewrite_is_told(make_shop: MakeShop, before: str, after: str) -> None:
+    shop = shop_with(make_shop, before, after)
+    shop.query("INSERT INTO raw.orders (id) SELECT generate_series(1, 100); ANALYZE raw.orders")
+    ((told, refused, _),) = planned(shop, before, after)
+    assert not refused
+    assert "the table of about 100 rows (0 MiB) is rewritten, and nobody can read it meanwhile" in told
+    was = node(shop)
+    widened(shop, before, after)
+    assert postgres_type(type_of_v(shop)) == postgres_type(after)
+    assert node(shop) != was
+
+
+@pytest.mark.parametrize(("before", "after"), [*CATALOG_ONLY, *REWRITTEN])
+def test_every_case_is_a_widening(before: str, after: str) -> None:
+    assert holds(postgres_type(after), postgres_type(before))
+    assert is_catalog_only(postgres_type(before), postgres_type(after)) == ((before, after) in CATALOG_ONLY)
+
+
+@pytest.mark.parametrize("mode", ["truncate", "blue_green"])
+def test_a_load_that_empties_the_target_rewrites_nothing(make_shop: MakeShop, mode: LoadMode) -> None:
+    shop = shop_with(make_shop, "integer", "bigint", mode, primary_key=("id",))
+    shop.query("INSERT INTO raw.orders (id, v) SELECT n, n FROM generate_series(1, 100) AS n")
+    shop.query("CREATE INDEX by_v ON raw.orders (v); ALTER TABLE raw.orders ADD CHECK (v > 0)")
+    ((told, _, _),) = planned(shop, "integer", "bigint")
+    assert told == "alter column v of raw.orders from integer to bigint, when the load has emptied it"
+    was = node(shop)
+    target = widened(shop, "integer", "bigint")
+    assert target.retyped == (("v", "bigint"),)
+    assert (type_of_v(shop), node(shop)) == ("integer", was), "before the load nothing happens"
+    load = _load(shop, target)
+    prepared = shop.destination.prepare(load, shop.candidate(load, [(1, "5000000000")]))
+    assert type_of_v(shop) == "integer"
+    prepared.undo()
+    assert type_of_v(shop) == "integer"
+    again = _load(shop, target)
+    shop.destination.prepare(again, shop.candidate(again, [(1, "5000000000")])).publish(None, 0)
+    assert shop.query("SELECT id, v FROM raw.orders") == [(1, 5_000_000_000)]
+    assert type_of_v(shop) == "bigint"
+    assert shop.query("SELECT indexdef FROM pg_indexes WHERE indexname = 'by_v'")
+    assert shop.query("SELECT 1 FROM pg_constraint WHERE contype = 'c' AND conrelid = 'raw.orders'::regclass")
+
+
+def _load(shop: Shop, target: Any) -> Any:
+    return replace(shop.load(), target=target)
+
+
+def test_a_type_that_somebody_chose_is_kept(make_shop: MakeShop) -> None:
+    shop = shop_with(make_shop, "integer", "bigint")
+    for chosen in ("smallint", "text", "double precision", "numeric"):
+        shop.query(f"ALTER TABLE raw.orders ALTER v TYPE {chosen} USING NULL")
+        assert planned(shop, "integer", "bigint") == []
+
+
+def test_a_view_on_the_column_is_in_the_way_until_somebody_keeps_the_type(make_shop: MakeShop) -> None:
+    shop = shop_with(make_shop, "integer", "bigint")
+    shop.query('CREATE VIEW raw."a view" AS SELECT v + 1 AS w FROM raw.orders; CREATE VIEW raw.other AS '
+               "SELECT id FROM raw.orders")  # fmt: skip
+    ((told, refused, column),) = planned(shop, "integer", "bigint")
+    assert (refused, column) == (True, "v")
+    assert told.startswith("cannot alter column v of raw.orders from integer to bigint, because of the view")
+    assert 'raw."a view"' in told
+    assert "other" not in told
+    assert "permit it: hakiri schema accept shop --table orders --column v" in told
+    with pytest.raises(DestinationError, match="because of the view"):
+        widened(shop, "integer", "bigint")
+    assert planned(shop, "integer", "bigint", accepted=True) == []
+    widened(shop, "integer", "bigint", accepted=True)
+    assert type_of_v(shop) == "integer"
+
+
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        ("CREATE MATERIALIZED VIEW raw.m AS SELECT v FROM raw.orders", "the materialized view raw.m"),
+        ("ALTER TABLE raw.orders ADD g int GENERATED ALWAYS AS (v + 1) STORED", "the generated column g"),
+        ("CREATE POLICY p ON raw.orders USING (v > 0)", "the policy p"),
+        ("CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER t BEFORE "
+         "UPDATE OF v ON raw.orders FOR EACH ROW WHEN (OLD.v > 0) EXECUTE FUNCTION f()", "the trigger t"),
+        ("CREATE PUBLICATION b FOR TABLE raw.orders WHERE (v > 0)", "the condition of the publication b"),
+        ("CREATE RULE r AS ON DELETE TO raw.orders WHERE OLD.v > 0 DO INSTEAD NOTHING", "a rule on raw.orders"),
+    ],
+)  # fmt: skip
+def test_whatever_postgresql_would_refuse_is_told_before_a_row_moves(make_shop: MakeShop, made: str, what: str) -> None:
+    shop = shop_with(make_shop, "integer", "bigint")
+    shop.query(made)
+    ((told, refused, _),) = planned(shop, "integer", "bigint")
+    assert refused
+    assert what in told
+
+
+def test_a_partition_key_is_told(make_shop: MakeShop) -> None:
+    shop = make_shop("append", schema=_schema("integer"), cursor=None)
+    shop.query("CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, v int) PARTITION BY RANGE (v)")
+    shop.ensure()
+    ((told, refused, _),) = planned(shop, "integer", "bigint")
+    assert refused
+    assert "the partition key" in told
+
+
+def test_a_big_table_is_rewritten_only_when_somebody_says_so(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(widening, "BIG_BYTES", 8192)
+    shop = shop_with(make_shop, "integer", "bigint")
+    shop.query("INSERT INTO raw.orders (id) SELECT generate_series(1, 1000)")
+    ((told, refused, column),) = planned(shop, "integer", "bigint")
+    assert (refused, column) == (True, "v")
+    assert "is rewritten, and nobody can read it meanwhile; load it with mode blue_green or truncate, or permit" in told
+    assert type_of_v(shop) == "integer"
+    widened(shop, "integer", "bigint", accepted=True)
+    assert type_of_v(shop) == "bigint"
+    shop_ = shop_with(make_shop, "varchar(3)", "text", target_name="texts")
+    shop_.query("INSERT INTO raw.texts (id) SELECT generate_series(1, 1000)")
+    assert [refused for _, refused, _ in planned(shop_, "varchar(3)", "text")] == [False], "nothing is rewritten"
+
+
+@contextmanager
+def a_long_reader(shop: Shop) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(shop.url) as connection:
+        connection.execute("SELECT * FROM raw.orders")
+        yield connection
+
+
+def test_readers_do_not_queue_behind_a_column_that_waits_for_one_of_them(make_shop: MakeShop) -> None:
+    shop = shop_with(make_shop, "varchar(10)", "text")
+    shop.query("INSERT INTO raw.orders (id) VALUES (1)")
+    done = threading.Event()
+
+    def widen() -> None:
+        widened(shop, "varchar(10)", "text")
+        done.set()
+
+    with a_long_reader(shop) as reader:
+        thread = threading.Thread(target=widen)
+        thread.start()
+        waited_for = 0
+        with psycopg.connect(shop.url, autocommit=True) as other:
+            other.execute("SET statement_timeout = '3s'")  # behind one that waits for as long as it takes, it would end
+            while waited_for < 30:
+                other.execute("SELECT * FROM raw.orders")
+                waited_for += 1
+        assert not done.is_set()
+        reader.rollback()
+    thread.join(20)
+    assert done.is_set()
+    assert type_of_v(shop) == "text"
+
+
+def test_the_wait_for_a_lock_is_short_each_time(make_shop: MakeShop) -> None:
+    """Asked of the server while the change waits: it would time out by itself."""
+    shop = shop_with(make_shop, "varchar(10)", "text")
+    with a_long_reader(shop) as reader:
+        thread = threading.Thread(target=lambda: widened(shop, "varchar(10)", "text"))
+        thread.start()
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
+        with psycopg.connect(shop.url, autocommit=True) as other:
+            seen = set()
+            for _ in range(100_000):
+                row = other.execute(waits).fetchone()
+                seen.add(bool(row and row[0]))
+                if len(seen) == 2 and not (row and row[0]):
+                    break  # it waited, and let go
+        reader.rollback()
+    thread.join(20)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_widening_and_loading_twice_is_as_once(make_shop: MakeShop, mode: LoadMode) -> None:
+    shop = shop_with(make_shop, "integer", "bigint", mode)
+    for _ in range(2):
+        load = _load(shop, widened(shop, "integer", "bigint"))
+        shop.destination.prepare(load, shop.candidate(load, [(1, "5000000000")])).publish(None, 0)
+    assert shop.query("SELECT id, v FROM raw.orders") == [(1, 5_000_000_000)]
+
+
+def test_two_processes_may_widen_at_once(make_shop: MakeShop) -> None:
+    shop = shop_with(make_shop, "integer", "bigint")
+    failures: list[BaseException] = []
+
+    def widen() -> None:
+        try:
+            widened(shop, "integer", "bigint")
+        except DestinationError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=widen) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert failures == []
+    assert type_of_v(shop) == "bigint"
