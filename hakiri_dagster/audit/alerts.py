@@ -15,7 +15,7 @@ from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.schema import ALERT, OPEN_ALERT
 from hakiri_dagster.security.secrets import redact, redact_within
 
-AlertKind = Literal["empty_source", "row_count_anomaly", "schema_change"]
+AlertKind = Literal["empty_source", "row_count_anomaly", "schema_change", "hook_warning"]
 Severity = Literal["warning", "error"]
 
 REMINDED_AFTER: Final = timedelta(days=1)
@@ -84,7 +84,7 @@ class AlertStore(AlertReader):
             "pipeline_id": pipeline_id,
             "table_name": table,
             "kind": alert.kind,
-            "subject": alert.subject,
+            "subject": redact(alert.subject),
             "severity": alert.severity,
             "message": redact(alert.message),
             "details_json": json.dumps(redact_within(dict(alert.details)), ensure_ascii=False),

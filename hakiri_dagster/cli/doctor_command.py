@@ -21,6 +21,7 @@ from hakiri_dagster.manifest.tables import Project, Table
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.security.secrets import redact
+from hakiri_dagster.security.url_guard import judge
 from hakiri_dagster.settings import Settings
 
 
@@ -47,6 +48,7 @@ def _connections(project: Project) -> Iterator[Check]:
     """Every source and destination answers, and the audit DB fits the number of hosts."""
     with Runtime(project, Settings.from_env()) as runtime:
         yield _audit(project)
+        yield from _alert_webhook(runtime.settings)
         for table in project.tables:
             yield _answers(f"destination of {table.label}", partial(_look_at_target, runtime, table))
             yield _answers(f"source of {table.label}", partial(_look_at_source, runtime, table))
@@ -72,6 +74,21 @@ def _audit(project: Project) -> Check:
     if project.audit_url:
         return Check("audit DB", True, "PostgreSQL: good for several hosts")
     return Check("audit DB", True, "SQLite in .hakiri/: for one host; several need `[audit] url` with a PostgreSQL")
+
+
+def _alert_webhook(settings: Settings) -> Iterator[Check]:
+    """Nothing is sent: a receiver that is away gets its alerts later."""
+    if settings.alert_webhook_url is None:
+        return
+    try:
+        judge(settings.alert_webhook_url, allow_loopback=settings.webhooks_to_loopback)
+    except HakiriError as error:
+        yield Check(
+            "alert webhook", False, error.what, error.hint or "See HAKIRI_ALERT_WEBHOOK_URL in docs/operations.md."
+        )
+        return
+    signed = "signed" if settings.alert_webhook_secret else "not signed: HAKIRI_ALERT_WEBHOOK_SECRET is not set"
+    yield Check("alert webhook", True, f"alerts are sent there, {signed}")
 
 
 def _answers(name: str, ask: Callable[[], object]) -> Check:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.destinations.contract import Load, PreparedLoad
 from hakiri_dagster.destinations.hooks_contract import Attempt, Relation
 from hakiri_dagster.errors import HakiriError, HookFailed, HooksBusy, HookUnavailable
@@ -19,6 +20,7 @@ from hakiri_dagster.hooks.context import HookContext, Phase
 from hakiri_dagster.hooks.kinds import run
 from hakiri_dagster.hooks.surroundings import Surroundings
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.alerts import raise_alert
 from hakiri_dagster.pipeline.claims import ClaimedSlice
 from hakiri_dagster.pipeline.phase_session import PhaseSession
 from hakiri_dagster.pipeline.retries import retried
@@ -136,7 +138,7 @@ def _run(
     if error is None:
         way.observer.hook_ran(table, ran.name)
     elif ran.warns:
-        way.observer.warned(table, str(error))
+        raise_alert(way, Alert("hook_warning", error.what, subject=ran.name, details={"phase": ran.phase}))
     return ran
 
 

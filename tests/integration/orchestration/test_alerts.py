@@ -122,6 +122,16 @@ class TestEmptySource:
         assert open_alerts(shop)[0].times == 2, "nor is a window without rows"
 
 
+def test_a_hook_that_only_warns_is_told(csv_shop: Declare) -> None:
+    broken = {"type": "refresh_mat_view", "view": "raw.nowhere", "on_error": "warn"}
+    shop = csv_shop(load={"mode": "append", "pre_hook": broken})
+    shop.file("data/orders.csv", "id,v\n1,a\n")
+    assert shop.apply()["orders"]["error"] is None
+    (alert,) = open_alerts(shop)
+    assert (alert.kind, alert.subject) == ("hook_warning", "refresh_mat_view raw.nowhere")
+    assert "`refresh_mat_view raw.nowhere` failed: " in alert.message
+
+
 def tick(shop: ShopProject, instance: dg.DagsterInstance) -> str | None:
     definitions = project_definitions(load_project(shop.root, env={}), shop.settings)
     with (
