@@ -16,6 +16,8 @@ from hakiri_dagster.cli.manifest_commands import init, pipeline_list, pipeline_s
 from hakiri_dagster.errors import ManifestError, UsageError
 from hakiri_dagster.manifest.schema import pipeline_schema
 from hakiri_dagster.orchestration.dagster_home import packaged_text
+from hakiri_dagster.security import secrets
+from tests.unit.manifest.samples import files_pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -179,3 +181,21 @@ def test_neither_dagster_nor_spark_nor_a_driver_is_imported_for_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_url_and_the_secret_of_a_webhook_are_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "_secrets", frozenset())
+    monkeypatch.setattr(secrets, "_pattern", None)
+    monkeypatch.setenv("HOOK_SECRET", "s3cret-of-a-receiver")
+    folder = tmp_path / "manifests" / "pipelines"
+    folder.mkdir(parents=True)
+    hook = '{ type = "webhook", url = "https://hooks.example.com/t0ken-in-the-path", secret = "${HOOK_SECRET}" }'
+    (folder / "shop.toml").write_text(files_pipeline(more=f"load.post_hook = {hook}\n"))
+    pipeline_show(tmp_path, "shop", as_json=True)
+    pipeline_show(tmp_path, "shop", as_json=False)
+    shown = capsys.readouterr().out
+    assert '"webhook"' in shown
+    assert "t0ken" not in shown
+    assert "s3cret" not in shown
