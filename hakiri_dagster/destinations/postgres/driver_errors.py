@@ -48,6 +48,7 @@ _HINTS: dict[str, str] = {
     "23503": "load the referenced table first, or drop the constraint",
     "23505": "the row exists already: load with mode upsert, or remove the duplicate",
     "23514": "correct the row at the source, or relax the constraint",
+    "2200H": "give the column and its sequence a wider type or other bounds, or let the source provide the values",
     "22021": "the destination's encoding lacks a character: use a UTF8 database",
     "22P05": "the destination's encoding lacks a character: use a UTF8 database",
 }
