@@ -15,7 +15,8 @@ FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_am m ON m.oid = c.relam
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-WHERE i.indrelid = %s AND a.attname = %s AND c.relkind = 'i' AND m.amname = 'brin' AND i.indisvalid
+WHERE i.indrelid IN (SELECT %s::oid UNION SELECT relid FROM pg_partition_tree(%s))
+  AND a.attname = %s AND c.relkind = 'i' AND m.amname = 'brin' AND i.indisvalid
 """
 
 
@@ -24,4 +25,4 @@ def sum_up(connections: Connections, target_oid: int) -> None:
     (another's table) or somebody else holds that lock (a vacuum)."""
     with suppress(DestinationError, DestinationUnavailable), connections.transaction() as connection:
         connection.execute("SET LOCAL lock_timeout = '100ms'")
-        connection.execute(_SUM_UP, (target_oid, LOAD_ID_COLUMN))
+        connection.execute(_SUM_UP, (target_oid, target_oid, LOAD_ID_COLUMN))

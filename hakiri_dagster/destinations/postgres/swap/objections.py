@@ -30,6 +30,12 @@ SELECT indrelid, format('its exclusion constraint %s spans partitions; PostgreSQ
 FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 WHERE indrelid = ANY({oids}) AND indisexclusion AND c.relkind = 'I'
 UNION ALL
+SELECT confrelid, format('the foreign key %s of %s could not be put on again without looking at all its rows, because '
+                         'that is partitioned; PostgreSQL 18 can do it', conname, conrelid::regclass)
+FROM pg_constraint JOIN pg_class c ON c.oid = conrelid
+WHERE contype = 'f' AND confrelid = ANY({oids}) AND conrelid <> ALL({oids}) AND conparentid = 0 AND relkind = 'p'
+  AND current_setting('server_version_num')::int < 180000
+UNION ALL
 SELECT oid, format('it is a table of the type %s', reloftype::regtype) FROM pg_class
 WHERE oid = ANY({oids}) AND reloftype <> 0
 UNION ALL

@@ -7,7 +7,7 @@ from tests.integration.destinations.postgres.scenario import Shop, order, window
 
 RANGES_TO_SUM_UP = """
 SELECT brin_summarize_new_values(indexrelid) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-WHERE indrelid = 'raw.orders'::regclass AND relam = (SELECT oid FROM pg_am WHERE amname = 'brin')
+WHERE indrelid = '{}'::regclass AND relam = (SELECT oid FROM pg_am WHERE amname = 'brin')
 """
 
 
@@ -21,8 +21,22 @@ def test_chunks_that_are_loaded_again_find_their_rows_without_reading_the_whole_
     shop.publish([order(1, updated_at=5)], window(0, 10))
     fill(shop)
     shop.publish([order(2, updated_at=5)], window(0, 10))
-    ((left,),) = shop.query(RANGES_TO_SUM_UP)
+    ((left,),) = shop.query(RANGES_TO_SUM_UP.format("raw.orders"))
     assert left <= 1  # the range that the new rows went to
+
+
+def test_so_do_chunks_of_a_partitioned_table(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    shop.query(
+        "CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, customer text, amount numeric(10, 2),"
+        " updated_at bigint, _hakiri_load_id bigint) PARTITION BY LIST (customer);"
+        "CREATE TABLE raw.rest PARTITION OF raw.orders DEFAULT"
+    )
+    shop.publish([order(1, updated_at=5)], window(0, 10))
+    fill(shop)
+    shop.publish([order(2, updated_at=5)], window(0, 10))
+    ((left,),) = shop.query(RANGES_TO_SUM_UP.format("raw.rest"))
+    assert left <= 1
 
 
 def test_a_vacuum_that_is_at_work_does_not_stop_them(make_shop: MakeShop) -> None:
