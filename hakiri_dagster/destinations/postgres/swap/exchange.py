@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from psycopg import errors
+
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.belongings import BELONGINGS
 from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, RELATIONS
+from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.places import Pair, of_each, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, about, differences, lines, portrait
 from hakiri_dagster.destinations.postgres.swap.sequences import go_on
@@ -65,6 +68,7 @@ def lock(connection: Connection, pairs: Sequence[Pair]) -> None:
 def exchange(connection: Connection, successors: Successors) -> list[ChildKey]:
     """All is locked; what depends on others comes first. Answers what is to be checked when nobody waits any more."""
     olds, news = of_each(successors.pairs)
+    _refuse_other_partitions(connection, successors.pairs)
     before = portrait(connection, olds)
     anew = [line for query in MADE_ANEW.values() for line in lines(connection, query, *olds)]
     children = connection.execute(about(CHILD_KEYS, *olds)).fetchall()
@@ -80,9 +84,20 @@ def exchange(connection: Connection, successors: Successors) -> list[ChildKey]:
     return [key for key in unchecked if key is not None]
 
 
+def _refuse_other_partitions(connection: Connection, pairs: Sequence[Pair]) -> None:
+    tables = [pair.old for pair in pairs if pair.kind == "TABLE"]
+    differing = set(tables).symmetric_difference(family(connection, tables[0]))
+    if differing:
+        places = [named.place for named in _named(connection, list(differing)).values()]
+        raise _changed_meanwhile(f"partitions came or went: {', '.join(sorted(places))}")
+
+
 def _drop(connection: Connection, pairs: Sequence[Pair]) -> None:
     named = _named(connection, [pair.old for pair in pairs])
-    run_all(connection, [f"DROP {pair.kind} {named[pair.old].place}" for pair in pairs if not pair.partition])
+    try:
+        run_all(connection, [f"DROP {pair.kind} {named[pair.old].place}" for pair in pairs if not pair.partition])
+    except errors.DependentObjectsStillExist as error:
+        raise _changed_meanwhile(error.diag.message_detail or str(error)) from error
 
 
 def _give(connection: Connection, successors: Successors, before: Portrait) -> None:
@@ -96,10 +111,14 @@ def _give(connection: Connection, successors: Successors, before: Portrait) -> N
 def _refuse_difference(connection: Connection, news: Sequence[int], before: Portrait) -> None:
     wrong = differences(before, portrait(connection, news))
     if wrong:
-        raise DestinationUnavailable(
-            f"the target is not as it was before the load, so nothing was exchanged: {'; '.join(wrong)}",
-            hint="if somebody has changed it meanwhile, applying again is enough",
-        )
+        raise _changed_meanwhile("; ".join(wrong))
+
+
+def _changed_meanwhile(what: str) -> DestinationUnavailable:
+    return DestinationUnavailable(
+        f"the target is not as it was before the load, so nothing was exchanged: {what}",
+        hint="if somebody has changed it meanwhile, applying again is enough",
+    )
 
 
 def check(connection: Connection, key: ChildKey) -> None:
@@ -141,4 +160,7 @@ def _only(tables: Sequence[str]) -> str:
 
 
 def _named(connection: Connection, oids: Sequence[int]) -> dict[int, _Named]:
-    return {oid: _Named(*rest) for oid, *rest in connection.execute(about(_NAMES, *oids)).fetchall()}
+    named = {oid: _Named(*rest) for oid, *rest in connection.execute(about(_NAMES, *oids)).fetchall()}
+    if len(named) < len(oids):
+        raise _changed_meanwhile("somebody dropped it, a partition of it, or a materialized view on it")
+    return named
