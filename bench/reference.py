@@ -45,6 +45,13 @@ class Warehouse:
         assert row is not None
         return int(row[0])
 
+    def size(self, schema: str, table: str) -> int:
+        with psycopg.connect(self.url) as connection:
+            name = sql.Identifier(schema, table).as_string()
+            row = connection.execute("SELECT pg_relation_size(%s::regclass)", (name,)).fetchone()
+        assert row is not None
+        return int(row[0])
+
     def forget(self, schema: str) -> None:
         self.run(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
 
@@ -103,6 +110,20 @@ def upsert_seconds(warehouse: Warehouse, data: Data, table: str, one_in: int) ->
     warehouse.forget("by_hand")
     warehouse.create("by_hand", table, keyed=True)
     _copied(warehouse, "by_hand", table, data.halves(table))
+    return _merge_seconds(warehouse, data, table, one_in, [_upsert(table)])
+
+
+def scd2_seconds(warehouse: Warehouse, data: Data, table: str, one_in: int) -> float:
+    """The same with a history: what differs from the current version is closed, and inserted as the new one."""
+    warehouse.forget("by_hand")
+    warehouse.create("by_hand", table, keyed=False)
+    _copied(warehouse, "by_hand", table, data.halves(table))
+    for statement in _with_versions(table):
+        warehouse.run(statement)
+    return _merge_seconds(warehouse, data, table, one_in, _scd2(table))
+
+
+def _merge_seconds(warehouse: Warehouse, data: Data, table: str, one_in: int, statements: Sequence[str]) -> float:
     warehouse.run(sql.SQL("VACUUM ANALYZE {}").format(sql.Identifier("by_hand", table)))
     _, changes = data.changed(table, one_in)
     warehouse.settle()
@@ -110,9 +131,9 @@ def upsert_seconds(warehouse: Warehouse, data: Data, table: str, one_in: int) ->
     _finished(
         warehouse.psql(
             "BEGIN",
-            f"CREATE TEMP TABLE changes (LIKE by_hand.{table}) ON COMMIT DROP",
+            f"CREATE TEMP TABLE changes ({COLUMNS[table]}) ON COMMIT DROP",
             f"\\copy changes from '{changes}' with (format csv)",
-            _upsert(table),
+            *statements,
             "COMMIT",
         )
     )
@@ -147,16 +168,45 @@ def _finished(process: subprocess.Popen[bytes]) -> None:
         raise SystemExit("psql failed; its message is above")
 
 
-def _upsert(table: str) -> str:
-    names = [line.split()[0] for line in COLUMNS[table].replace("NOT NULL", "").split(", ")]
-    sets = sql.SQL(", ").join(
-        sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in names if name not in KEYS[table]
+def _with_versions(table: str) -> list[sql.Composed]:
+    place = sql.Identifier("by_hand", table)
+    columns = sql.SQL(
+        "ALTER TABLE {} ADD valid_from timestamptz NOT NULL DEFAULT now(), ADD valid_to timestamptz, "
+        "ADD is_current boolean NOT NULL DEFAULT true"
     )
+    return [
+        columns.format(place),
+        sql.SQL("ALTER TABLE {} ADD PRIMARY KEY ({}, valid_from)").format(place, _names(KEYS[table])),
+    ]
+
+
+def _scd2(table: str) -> list[str]:
+    same_key = sql.SQL(" AND ").join(sql.SQL("t.{0} = c.{0}").format(sql.Identifier(k)) for k in KEYS[table])
+    others = [name for name in _columns(table) if name not in KEYS[table]]
+    differs = sql.SQL(" OR ").join(sql.SQL("t.{0} IS DISTINCT FROM c.{0}").format(sql.Identifier(o)) for o in others)
+    close = sql.SQL(
+        "UPDATE {} AS t SET valid_to = now(), is_current = false FROM changes AS c WHERE {} AND t.is_current AND ({})"
+    )
+    insert = sql.SQL(
+        "INSERT INTO {0} SELECT c.*, now(), NULL, true FROM changes AS c "
+        "WHERE NOT EXISTS (SELECT FROM {0} AS t WHERE {1} AND t.is_current)"
+    )
+    place = sql.Identifier("by_hand", table)
+    return [close.format(place, same_key, differs).as_string(), insert.format(place, same_key).as_string()]
+
+
+def _upsert(table: str) -> str:
+    others = [name for name in _columns(table) if name not in KEYS[table]]
+    sets = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
     return (
         sql.SQL("INSERT INTO {} SELECT * FROM changes ON CONFLICT ({}) DO UPDATE SET {}")
         .format(sql.Identifier("by_hand", table), _names(KEYS[table]), sets)
         .as_string()
     )
+
+
+def _columns(table: str) -> list[str]:
+    return [line.split()[0] for line in COLUMNS[table].replace("NOT NULL", "").split(", ")]
 
 
 def _names(columns: Sequence[str]) -> sql.Composed:

@@ -60,6 +60,14 @@ class Data:
         csv = self._made(self.folder / f"{stem}.csv", lambda path: _as_csv(pq.read_table(parquet), path))
         return parquet, csv
 
+    def unchanged(self, table: str, one_in: int) -> Path:
+        """Every n-th row as it is."""
+        rows = self.parquet(table)
+        return self._made(
+            self.folder / f"{table}-unchanged-{one_in}.parquet",
+            lambda path: pq.write_table(_some(pq.read_table(rows), one_in), path),
+        )
+
     def _plain(self, table: str, path: Path) -> None:
         """The generator notes string views in its files, which dlt cannot read."""
         generated = path.with_suffix(".generated")
@@ -98,8 +106,12 @@ class Data:
         return path
 
 
+def _some(rows: pa.Table, one_in: int) -> pa.Table:
+    return rows.take(pa.array(range(0, rows.num_rows, one_in)))
+
+
 def _changed(rows: pa.Table, table: str, one_in: int) -> pa.Table:
-    some = rows.take(pa.array(range(0, rows.num_rows, one_in)))
+    some = _some(rows, one_in)
     comment = next(name for name in rows.column_names if name.endswith("_comment"))
     place = rows.column_names.index(comment)
     changed = some.set_column(place, comment, pc.binary_join_element_wise(some[comment], pa.scalar("changed"), " "))

@@ -14,9 +14,11 @@ LoadMode = Literal[
 ]
 ADDING_MODES: frozenset[LoadMode] = frozenset({"append", "incremental_watermark"})
 """They change no row that another slice has published."""
-WHOLE_TABLE_MODES: frozenset[LoadMode] = frozenset({"truncate", "blue_green", "delete_missing", "scd2"})
+WHOLE_TABLE_MODES: frozenset[LoadMode] = frozenset({"truncate", "blue_green", "delete_missing"})
 
 
+HISTORY_MODES: frozenset[LoadMode] = frozenset({"scd2"})
+"""They keep every version of a row; whether a load has the whole table is the table's to say."""
 IN_ORDER_MODES: frozenset[LoadMode] = frozenset({"incremental_watermark"})
 """Their chunks are published one by one in the order of the cursor; one that fails stops those after it."""
 STREAM_MODES: frozenset[LoadMode] = frozenset({"cdc_mirror"})
@@ -70,7 +72,7 @@ class LoadSpec(Model):
     )
     upsert_key: ColumnNames | None = Field(
         default=None,
-        description="`upsert`, `delete_missing`: the columns that tell rows apart. Default: the primary key.",
+        description="`upsert`, `delete_missing`, `scd2`: the columns that tell rows apart. Default: the primary key.",
     )
     on_duplicate_key: Literal["last", "reject"] = Field(
         default="last",
@@ -81,6 +83,11 @@ class LoadSpec(Model):
         default=None,
         description="Modes with a key: a column of the source. Rows in which it is true, or not NULL if it is no "
         "boolean, delete the row of their key.",
+    )
+    close_missing: Flag | None = Field(
+        default=None,
+        description="`scd2`: every load has the whole source, and what that no longer holds is closed. Default: true "
+        "for a table without a cursor.",
     )
     soft_delete: TableName | None = Field(
         default=None,

@@ -9,15 +9,16 @@ from typing import Any
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
-from hakiri_dagster.manifest.load_spec import LoadMode
+from hakiri_dagster.manifest.load_spec import HISTORY_MODES, WHOLE_TABLE_MODES, LoadMode
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
 
-KEYED_MODES: tuple[LoadMode, ...] = ("upsert", "delete_missing")
+KEYED_MODES: tuple[LoadMode, ...] = ("upsert", "delete_missing", "scd2")
 _KNOWN_TO: Mapping[str, tuple[LoadMode, ...]] = {
     "on_duplicate_key": KEYED_MODES,
     "hard_delete": KEYED_MODES,
     "soft_delete": ("upsert", "delete_missing"),
+    "close_missing": ("scd2",),
 }
 
 
@@ -27,6 +28,7 @@ def merge_problems(entry: Entry) -> Iterator[Problem]:
         yield from _unknown_to_its_mode(table)
         if table.mode in KEYED_MODES:
             yield from _columns_in_conflict(table)
+        if table.mode in _KNOWN_TO["soft_delete"]:
             yield from _nothing_to_mark(table)
 
 
@@ -97,6 +99,9 @@ def _unknown_to_its_mode(table: _Written) -> Iterator[Problem]:
 
 def _columns_in_conflict(table: _Written) -> Iterator[Problem]:
     cursor = table.value("incremental")
+    if table.mode in HISTORY_MODES and cursor in table.key:
+        hint = "leave it out: versions of a row are told apart by the time from which they are valid"
+        yield table.problem(("incremental",), f"load mode `{table.mode}` needs a key without the cursor", hint)
     for name in ("hard_delete", "soft_delete"):
         column = table.value("load", name)
         if column is None:
@@ -108,10 +113,12 @@ def _columns_in_conflict(table: _Written) -> Iterator[Problem]:
 
 
 def _nothing_to_mark(table: _Written) -> Iterator[Problem]:
-    if table.mode == "upsert" and table.value("load", "soft_delete") and not table.value("load", "hard_delete"):
+    finds_missing = table.mode in WHOLE_TABLE_MODES
+    if not finds_missing and table.value("load", "soft_delete") and not table.value("load", "hard_delete"):
         hint = "set `hard_delete` to the column that says so, or use load mode `delete_missing`"
         yield table.problem(("load", "soft_delete"), "nothing says which rows are deleted", hint, at_key=True)
 
 
 def _either(modes: tuple[LoadMode, ...]) -> str:
-    return " or ".join(f"`{mode}`" for mode in modes)
+    *others, last = (f"`{mode}`" for mode in modes)
+    return f"{', '.join(others)} or {last}" if others else last

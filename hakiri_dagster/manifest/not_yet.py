@@ -10,8 +10,6 @@ from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.spelling import closest
 
-MODES = frozenset({"scd2"})
-
 FEATURES: Mapping[KeyPath, str] = {
     ("validate", "dataset_level"): "dataset validators (`dataset_level`)",
     ("validate", "row_level"): "row rules (`row_level`)",
@@ -22,7 +20,6 @@ PROJECT_FEATURES: Mapping[KeyPath, str] = {
     ("sync",): "`[sync]`",
 }
 
-BUILT_MODES = ("append", "truncate", "upsert", "blue_green", "delete_missing", "incremental_watermark", "cdc_mirror")
 BUILT_SOURCES = ("files", "postgres")
 BUILT_DESTINATIONS = ("postgres", "context")
 
@@ -48,10 +45,6 @@ def project_not_yet(entry: Entry) -> Iterator[Problem]:
 
 
 def _features(entry: Entry, at: KeyPath) -> Iterator[Problem]:
-    mode = entry.value((*at, "load", "mode"))
-    if isinstance(mode, str) and mode in MODES:
-        hint = f"modes that are: {', '.join(BUILT_MODES)}"
-        yield entry.problem((*at, "load", "mode"), f"load mode `{mode}` is not yet built", hint)
     for feature, name in FEATURES.items():
         path = (*at, *feature)
         if _asks_for_it(entry.value(path)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hakiri_dagster.manifest.flat_keys import LOAD_KEYS, VALIDATE_KEYS
-from hakiri_dagster.manifest.not_yet import FEATURES, MODES, PROJECT_FEATURES
+from hakiri_dagster.manifest.not_yet import FEATURES, PROJECT_FEATURES
 from hakiri_dagster.manifest.spec import ProjectSpec
 
 Schema = Mapping[str, Any]
@@ -170,8 +170,7 @@ def _flat_section() -> str:
 
 
 def _not_yet_section() -> str:
-    modes = ", ".join(f"`{mode}`" for mode in sorted(MODES))
-    items = [f"- load modes {modes}"] if MODES else []
+    items: list[str] = []
     items += [f"- {name}" for name in (*FEATURES.values(), *PROJECT_FEATURES.values())]
     text = "Part of the language, and refused by name at `hakiri validate`:"
     return "\n".join(["## Not yet built", "", text, "", *items, ""])

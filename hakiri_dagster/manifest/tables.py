@@ -10,7 +10,14 @@ from typing import Any
 
 from hakiri_dagster.manifest.contracts import Contract
 from hakiri_dagster.manifest.field_types import MAX_IDENTIFIER_BYTES
-from hakiri_dagster.manifest.load_spec import IN_ORDER_MODES, STREAM_MODES, LoadMode, LoadSpec
+from hakiri_dagster.manifest.load_spec import (
+    HISTORY_MODES,
+    IN_ORDER_MODES,
+    STREAM_MODES,
+    WHOLE_TABLE_MODES,
+    LoadMode,
+    LoadSpec,
+)
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
 
 
@@ -76,6 +83,16 @@ class Table:
     def streams(self) -> bool:
         """Its rows come as a stream of changes, not in chunks."""
         return self.mode in STREAM_MODES
+
+    @property
+    def whole_table(self) -> bool:
+        """Every load has all rows of the source: the table has one chunk, whatever its cursor is."""
+        return self.mode in WHOLE_TABLE_MODES or self._closes_missing
+
+    @property
+    def _closes_missing(self) -> bool:
+        declared = self.load.close_missing
+        return self.mode in HISTORY_MODES and (self.cursor is None if declared is None else declared)
 
     @property
     def quarantine_table(self) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from typing import Literal, assert_never
 from hakiri_dagster.connectors.contract import Discovery, SourceTable
 from hakiri_dagster.destinations.contract import Mark
 from hakiri_dagster.errors import PlanError
-from hakiri_dagster.manifest.load_spec import WHOLE_TABLE_MODES
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks, plan_full
 from hakiri_dagster.planning.chunks import Chunk
@@ -31,15 +30,15 @@ def lag_of(table: Table) -> int | None:
 
 
 def cursor_of(table: Table) -> str | None:
-    """A whole-table mode has one chunk, whatever the pipeline's cursor is."""
-    return None if table.mode in WHOLE_TABLE_MODES else table.cursor
+    """A table that is always loaded as a whole has one chunk, whatever its cursor is."""
+    return None if table.whole_table else table.cursor
 
 
 def shape_of(table: Table, source: SourceTable) -> Shape:
     """What the chunks of a table are: windows of its cursor, its files, or the whole of it."""
     if cursor_of(table) is not None:
         return "cursor"
-    return "files" if source.chunked_by_file and table.mode not in WHOLE_TABLE_MODES else "full"
+    return "files" if source.chunked_by_file and not table.whole_table else "full"
 
 
 def chunks_of(

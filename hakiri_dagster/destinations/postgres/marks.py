@@ -1,5 +1,8 @@
-"""What a key went through that left no row in the target: that it was deleted. One table for each target that needs it,
-in the schema `hakiri`, so that slices may come in any order. The target itself stays free of it."""
+"""What a key went through that left no row in the target: that it was deleted or, in a history, stayed as it was.
+
+A table for each target that needs one, in the schema `hakiri`: so slices may come in any order, and the target is free
+of it.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +46,13 @@ def columns(connection: Connection, table: Table) -> tuple[str, ...]:
 
 
 def make(connection: Connection, table: Table, target: Target, key: Sequence[str], at: str) -> sql.Identifier:
-    """Made in the load's own transaction. What was noted of another key says nothing of this one."""
+    """Made in the load's own transaction. What was noted of another key, or in another order, says nothing here."""
     marks = marks_of(table)
     connection.execute(_LOCK, (target_of(table),))
     kinds = {column.name: column.type for column in target.columns}
     wanted = [*((column, kinds[column]) for column in key), ("_hakiri_at", kinds[at]), ("_hakiri_deleted", "boolean")]
     present = connection.execute(_COLUMNS, (marks.as_string(connection),)).fetchall()
-    if [name for name, _ in present] != [name for name, _ in wanted]:
+    if not _follows(present, wanted):
         connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(marks))
         connection.execute(
             sql.SQL("CREATE TABLE {} AS SELECT {}, {} AS {}, true AS {} FROM {} WITH NO DATA").format(
@@ -68,6 +71,17 @@ def make(connection: Connection, table: Table, target: Target, key: Sequence[str
 def forget(connection: Connection, table: Table) -> None:
     """The target holds other rows now, for which nothing of this is true."""
     connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(marks_of(table)))
+
+
+def _follows(present: Sequence[tuple[str, str]], wanted: Sequence[tuple[str, str]]) -> bool:
+    if [name for name, _ in present] != [name for name, _ in wanted]:
+        return False
+    kinds = dict(present)["_hakiri_at"], dict(wanted)["_hakiri_at"]
+    return len({_is_time(kind) for kind in kinds}) == 1
+
+
+def _is_time(kind: str) -> bool:
+    return kind.startswith(("timestamp", "date"))
 
 
 def _follow_types(connection: Connection, marks: sql.Identifier, wanted: Sequence[tuple[str, str]]) -> None:

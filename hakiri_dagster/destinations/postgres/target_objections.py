@@ -43,7 +43,11 @@ def objections(
     connection: Connection, table: Table, schema: SourceSchema, found: Found | None, provenance: AbstractSet[str]
 ) -> list[str]:
     columns = [column.name for column in schema.columns]
-    wrong = [*mode_of(table).objections(connection, table, found, columns), *_unknown_names(table, frozenset(columns))]
+    wrong = [
+        *mode_of(table).schema_objections(table, schema),
+        *mode_of(table).objections(connection, table, found, columns),
+        *_unknown_names(table, frozenset(columns)),
+    ]
     if found is None:
         return wrong
     return [

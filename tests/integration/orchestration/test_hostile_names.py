@@ -29,9 +29,9 @@ def quoted_csv(*cells: str) -> str:
     return ",".join('"' + cell.replace('"', '""') + '"' for cell in cells) + "\n"
 
 
-@pytest.mark.parametrize("mode", ["append", "truncate", "upsert", "blue_green", "delete_missing"])
+@pytest.mark.parametrize("mode", ["append", "truncate", "upsert", "blue_green", "delete_missing", "scd2"])
 def test_columns_keep_their_names_whatever_these_hold(csv_shop: Declare, mode: str) -> None:
-    key = {"upsert_key": [COLUMNS[1]]} if mode in ("upsert", "delete_missing") else {}
+    key = {"upsert_key": [COLUMNS[1]]} if mode in ("upsert", "delete_missing", "scd2") else {}
     shop = csv_shop(load={"mode": mode, "provenance": "full"} | key)
     shop.file("data/orders.csv", quoted_csv(*COLUMNS) + quoted_csv(*[f"v{i}" for i in range(len(COLUMNS))]))
     told = shop.apply()["orders"]

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hakiri_dagster.cli.main import app
-from hakiri_dagster.manifest.not_yet import FEATURES, MODES, PROJECT_FEATURES
+from hakiri_dagster.manifest.not_yet import FEATURES, PROJECT_FEATURES
 from hakiri_dagster.manifest.project import read_project
 from tests.unit.docs.pages import PAGES, ROOT, Block, anchors, blocks, first_column, links, prose, sections
 
@@ -119,7 +119,7 @@ def test_every_manifest_shown_is_valid(block: Block, tmp_path: Path) -> None:
 def test_the_readme_names_all_that_is_not_built() -> None:
     told = set(re.findall(r"`([^`]+)`", sections(ROOT / "README.md")["What is not built yet"]))
     keys = {path[-1] for path in [*FEATURES, *PROJECT_FEATURES]}
-    assert {*MODES, *keys} <= {word.strip("[]") for word in told}
+    assert {*keys} <= {word.strip("[]") for word in told}
 
 
 def test_the_ten_line_manifest_has_ten_lines() -> None:

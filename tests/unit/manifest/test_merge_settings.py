@@ -22,6 +22,7 @@ def told(read: Read, load: str, *, key: str = 'primary_key = ["id"], ') -> list[
         'mode = "upsert", hard_delete = "gone", soft_delete = "deleted_at"',
         'mode = "upsert", hard_delete = "deleted_at", soft_delete = "deleted_at"',
         'mode = "delete_missing", soft_delete = "deleted_at"',
+        'mode = "scd2", hard_delete = "gone", close_missing = true, on_duplicate_key = "reject"',
     ],
 )
 def test_what_fits_its_mode_is_taken(read: Read, load: str) -> None:
@@ -33,7 +34,7 @@ def test_a_key_that_the_mode_does_not_know_is_told_at_its_place(read: Read, name
     value = '"last"' if name == "on_duplicate_key" else '"gone"'
     [(column, message)] = told(read, f'mode = "truncate", {name} = {value}')
     assert column == 75
-    assert message.startswith(f"table `a`: `{name}` is for load mode `upsert` or `delete_missing`")
+    assert message.startswith(f"table `a`: `{name}` is for load mode `upsert`")
     assert message.endswith("this one is `truncate`")
 
 
@@ -47,7 +48,7 @@ def test_what_the_pipeline_says_for_all_is_a_warning_if_none_takes_it(read: Read
     (warning,) = [w for w in read(None, {"shop.toml": text}).warnings if "hard_delete" in w.message]
     assert (warning.line, warning.message) == (
         6,
-        "`hard_delete` has no effect: no table's load mode is `upsert` or `delete_missing`",
+        "`hard_delete` has no effect: no table's load mode is `upsert`, `delete_missing` or `scd2`",
     )
 
 
@@ -58,6 +59,38 @@ def test_what_the_pipeline_says_holds_for_the_tables_that_take_it(load: Load) ->
         ("append", "gone"),
         ("upsert", "gone"),
     ]
+
+
+def test_scd2_takes_no_soft_delete_and_other_modes_close_nothing(read: Read) -> None:
+    [(_, soft)] = told(read, 'mode = "scd2", soft_delete = "deleted_at"')
+    assert soft == "table `a`: `soft_delete` is for load mode `upsert` or `delete_missing`, and this one is `scd2`"
+    [(_, close)] = told(read, 'mode = "delete_missing", close_missing = true')
+    assert close == "table `a`: `close_missing` is for load mode `scd2`, and this one is `delete_missing`"
+
+
+def test_scd2_needs_a_key_and_one_without_the_cursor(read: Read) -> None:
+    assert [m for _, m in told(read, 'mode = "scd2"', key="")] == ["table `a`: load mode `scd2` needs a key"]
+    assert [m for _, m in told(read, 'mode = "scd2", upsert_key = ["id", "at"]')] == [
+        "table `a`: load mode `scd2` needs a key without the cursor"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "whole"),
+    [
+        ('{ name = "a", primary_key = ["id"], load = { mode = "scd2" } }', False),
+        ('{ name = "a", primary_key = ["id"], load = { mode = "scd2", close_missing = true } }', True),
+        ('{ name = "a", primary_key = ["id"], incremental = false, load = { mode = "scd2" } }', True),
+        (
+            '{ name = "a", primary_key = ["id"], incremental = false, load = { mode = "scd2", closeMissing = false } }',
+            False,
+        ),
+        ('{ name = "a", load = { mode = "truncate" } }', True),
+    ],
+)
+def test_a_history_is_loaded_whole_where_it_closes_what_is_missing(load: Load, table: str, whole: bool) -> None:
+    [resolved] = load(None, {"shop.toml": f"{HEAD}tables = [{table}]\n"}).tables
+    assert resolved.whole_table is whole
 
 
 @pytest.mark.parametrize("name", ["hard_delete", "soft_delete"])

@@ -79,14 +79,13 @@ destination = { connector = "bigquery", config = { dataset = "raw" } }
 [[tables]]
 name = "a"
 transforms = [{ rename = { a = "b" } }]
-loadMode = "scd2"
 [[tables]]
 name = "b"
-load = { mode = "scd2" }
+rowLevel = [{ type = "not_null", field = "a" }]
 """
     problems = read(None, {"shop.toml": text}).problems
     assert others(problems) == []
-    assert [(p.line, p.column) for p in problems] == [(3, 29), (6, 1), (7, 12), (10, 17)]
+    assert [(p.line, p.column) for p in problems] == [(3, 29), (6, 1), (9, 1)]
 
 
 def test_asking_for_nothing_is_not_refused(load: Load) -> None:

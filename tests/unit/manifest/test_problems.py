@@ -297,7 +297,7 @@ source = { connector = "files", config = { path = "${UNSET}", formt = "csv" } }
 schedule = "sometimes"
 secrets = ["UNSET_TOO"]
 destination = "nowhere"
-tables = ["a", "A", { name = "b", load = { mode = "upsert" }, colour = 1 }, { name = "c", loadMode = "scd2" }]
+tables = ["a", "A", { name = "b", load = { mode = "upsert" }, colour = 1 }, { name = "c", loadMode = "scd" }]
 """
     problems = read(None, {"shop.toml": text}).problems
     assert [(p.line, p.column) for p in problems] == [

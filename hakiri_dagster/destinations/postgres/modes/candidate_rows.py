@@ -42,12 +42,16 @@ def in_order(work: Work, *name: str) -> sql.Composable:
 
 
 def keep_one_row_a_key(work: Work, key: Sequence[str]) -> None:
-    """Of several the one with the highest cursor, and of several of these the one that was read last; or none of the
-    slice, if the manifest says so."""
+    """Of several the last one, or none of the slice, if the manifest says so."""
     if not _any_duplicate(work, key):
         return
     if work.load.table.load.on_duplicate_key == "reject":
         raise _rejection(work, key)
+    keep_last(work, key)
+
+
+def keep_last(work: Work, key: Sequence[str]) -> None:
+    """The row with the highest cursor, and of several of these the one that was read last."""
     cursor = cursor_of(work)
     order = [] if cursor is None else [sql.SQL("{} DESC NULLS LAST").format(in_order(work, cursor))]
     work.connection.execute(

@@ -15,6 +15,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection, Connecti
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.replacement import Replacement
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.columns import SourceSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,10 @@ class Mode(Protocol):
     ) -> Sequence[str]:
         """Why this mode cannot load the table into the target; told by `plan`, before any row moves."""
         ...
+
+    def schema_objections(self, table: Table, schema: SourceSchema) -> Sequence[str]:
+        """Why this mode cannot load what the source has, wherever it goes; told by `plan`, too."""
+        return ()
 
     def key(self, table: Table) -> tuple[str, ...]:
         """Columns that tell the rows of the source apart."""

@@ -44,7 +44,7 @@ def flagged(target: Target, table: Table, alias: str) -> sql.Composable:
     flag = flag_of(table)
     if flag is None:
         return sql.SQL("false")
-    is_boolean = _kind(target, flag) == "boolean"
+    is_boolean = column_kind(target, flag) == "boolean"
     return sql.SQL("({} {})").format(sql.Identifier(alias, flag), sql.SQL("IS TRUE" if is_boolean else "IS NOT NULL"))
 
 
@@ -138,10 +138,10 @@ def delete_objections(table: Table, found: Found | None, columns: Sequence[str])
 
 def _is_no_time(target: Target, name: str) -> bool:
     present = any(column.name == name for column in target.columns)
-    return present and _kind(target, name) not in ("timestamptz", "timestamp")
+    return present and column_kind(target, name) not in ("timestamptz", "timestamp")
 
 
-def _kind(target: Target, name: str) -> str:
+def column_kind(target: Target, name: str) -> str:
     text = next((column.type for column in target.columns if column.name == name), "")
     kept = parse_type(text)
     return "other" if kept is None else kind_of(kept)

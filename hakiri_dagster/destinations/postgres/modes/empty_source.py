@@ -6,12 +6,12 @@ from hakiri_dagster.destinations.postgres.modes.contract import Work
 from hakiri_dagster.errors import EmptySource
 
 
-def refuse_empty_source(work: Work) -> None:
+def refuse_empty_source(work: Work, effect: str = "leave the target empty") -> None:
     """To be asked before the first statement that destroys something."""
     table = work.load.table
     if work.blocks.empty and table.load.fail_on_empty_source:
         raise EmptySource(
-            f"the source returned 0 rows; load mode {table.mode} would leave the target empty, "
+            f"the source returned 0 rows; load mode {table.mode} would {effect}, "
             "so nothing was changed. Set fail_on_empty_source = false to allow it.",
             where=table.label,
         )

@@ -35,21 +35,24 @@ def column_objections(mode: str, key: Sequence[str], columns: Sequence[str]) -> 
     return []
 
 
-def index_objections(connection: Connection, found: Found | None, unique: Sequence[str]) -> list[str]:
+def conflict_objections(connection: Connection, found: Found | None, key: Sequence[str]) -> list[str]:
+    """ON CONFLICT stumbles over a deferrable constraint, also beside an index that it could use."""
     if found is None:
         return []
-    deferrable = [name for (name,) in connection.execute(_DEFERRABLE, (found.oid, sorted(unique)))]
-    if deferrable:
-        return [
-            f"the target's constraint {deferrable[0]} is deferrable, and PostgreSQL cannot merge by such a key; "
-            "make it NOT DEFERRABLE"
-        ]
+    deferrable = [name for (name,) in connection.execute(_DEFERRABLE, (found.oid, sorted(key)))]
+    return [
+        f"the target's constraint {name} is deferrable, and PostgreSQL cannot merge by such a key; "
+        "make it NOT DEFERRABLE"
+        for name in deferrable
+    ]
+
+
+def partition_objections(connection: Connection, found: Found | None, unique: Sequence[str]) -> list[str]:
+    """A unique index has to be made, and cannot be."""
+    if found is None or not found.partitioned:
+        return []
     if any(set(unique) == set(kept) for kept in found.target.unique_keys):
         return []
-    return _partition_objections(connection, found, unique) if found.partitioned else []
-
-
-def _partition_objections(connection: Connection, found: Found, unique: Sequence[str]) -> list[str]:
     row = connection.execute(_PARTITION_KEY, (found.oid,)).fetchone()
     columns, by_expression = row if row is not None else ((), False)
     rows = f"the target is partitioned, and PostgreSQL cannot hold ({', '.join(unique)}) unique across partitions"

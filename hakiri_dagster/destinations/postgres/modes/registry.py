@@ -9,6 +9,7 @@ from hakiri_dagster.destinations.postgres.modes.blue_green import BlueGreen
 from hakiri_dagster.destinations.postgres.modes.contract import Mode
 from hakiri_dagster.destinations.postgres.modes.delete_missing import DeleteMissing
 from hakiri_dagster.destinations.postgres.modes.incremental_watermark import IncrementalWatermark
+from hakiri_dagster.destinations.postgres.modes.scd2 import Scd2
 from hakiri_dagster.destinations.postgres.modes.truncate import Truncate
 from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
 from hakiri_dagster.errors import NotYet
@@ -22,6 +23,7 @@ MODES: Mapping[LoadMode, Mode] = {
     "blue_green": BlueGreen(),
     "delete_missing": DeleteMissing(),
     "incremental_watermark": IncrementalWatermark(),
+    "scd2": Scd2(),
 }
 
 

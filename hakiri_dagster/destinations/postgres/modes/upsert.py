@@ -27,7 +27,11 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
     stage_candidate,
 )
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
-from hakiri_dagster.destinations.postgres.modes.key_objections import column_objections, index_objections
+from hakiri_dagster.destinations.postgres.modes.key_objections import (
+    column_objections,
+    conflict_objections,
+    partition_objections,
+)
 from hakiri_dagster.manifest.tables import Table
 
 PROVENANCE = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
@@ -48,7 +52,8 @@ class Upsert(Mode):
             wrong = ["the upsert_key names every column, so there is nothing to update; use append or truncate"]
         return [
             *wrong,
-            *index_objections(connection, found, self.unique(table)),
+            *conflict_objections(connection, found, key),
+            *partition_objections(connection, found, key),
             *deletes.delete_objections(table, found, present),
         ]
 

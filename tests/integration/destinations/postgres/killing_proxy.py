@@ -86,8 +86,10 @@ class KillingProxy:
             if self._statements != self.at:
                 return
             assert self._victim is not None
+            self.killed_at = message[5:300].decode(
+                errors="replace"
+            )  # first: whoever awaits its end asks for it at once
             os.kill(self._victim, signal.SIGKILL)
-            self.killed_at = message[5:300].decode(errors="replace")
 
 
 def _changes(statement: bytes) -> bool:

@@ -50,8 +50,9 @@ def file_slice(path: str, content_hash: str) -> Slice:
 
 
 def make_table(mode: LoadMode, **changes: Any) -> Table:
-    """Orders by default: `updated_at` is the cursor, `id` the upsert key."""
-    load = {"mode": mode, **changes.pop("load", {})}
+    """Orders by default: `updated_at` is the cursor, `id` the upsert key. scd2 loads the whole table."""
+    whole = {"close_missing": True} if mode == "scd2" else {}
+    load = {"mode": mode, **whole, **changes.pop("load", {})}
     endpoint = Endpoint("postgres", {})
     table = Table(
         pipeline_id="shop",
@@ -62,7 +63,7 @@ def make_table(mode: LoadMode, **changes: Any) -> Table:
         target_name="orders",
         mode=mode,
         primary_key=(),
-        upsert_key=("id",) if mode in ("upsert", "delete_missing") else (),
+        upsert_key=("id",) if mode in ("upsert", "delete_missing", "scd2") else (),
         cursor="updated_at",
         path=None,
         columns={},
@@ -202,7 +203,12 @@ class Shop:
             return cursor.fetchall() if cursor.description else []
 
     def ids(self) -> list[int]:
-        return [row[0] for row in self.query("SELECT id FROM raw.orders ORDER BY id")]
+        return [row[0] for row in self.query(f"SELECT id FROM {self.now} ORDER BY id")]
+
+    @property
+    def now(self) -> str:
+        """The rows that are true now, to select from."""
+        return "(SELECT * FROM raw.orders WHERE is_current)" if self.table.mode == "scd2" else "raw.orders"
 
     def fingerprint(self) -> list[tuple[Any, ...]]:
         """Changes with any byte, and with any row that was written again."""

@@ -63,7 +63,7 @@ def test_a_load_that_is_killed_at_any_statement_is_made_good_by_the_next(make_sh
     changes: dict[str, Any] = {"primary_key": ("id",)} if mode == "blue_green" else {}
     shop = make_shop(mode, **changes)
     shop.publish(OLD)
-    relations = ["raw.orders"]
+    relations = [shop.now]
     if mode == "blue_green":
         relations = ["raw.orders", "raw.v", "raw.m"]
         for statement in _DEPENDENTS:

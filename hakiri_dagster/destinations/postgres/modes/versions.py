@@ -1,0 +1,100 @@
+"""What versions of rows look like in the target and in the statements that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import sql
+
+from hakiri_dagster.destinations.postgres import marks
+from hakiri_dagster.destinations.postgres.connection import names, relation
+from hakiri_dagster.destinations.postgres.modes.contract import Work
+
+VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
+
+# Columns and tables of the work in between. Sources have no columns with this beginning.
+_OWN_NAMES: Mapping[str, sql.Composable] = {
+    "valid_from": sql.Identifier(VALID_FROM),
+    "valid_to": sql.Identifier(VALID_TO),
+    "is_current": sql.Identifier(IS_CURRENT),
+    "at": marks.AT,
+    "deleted": marks.DELETED,
+    **{
+        name: sql.Identifier(f"_hakiri_{name}")
+        for name in (
+            "known_by", "until", "had_row", "had_until", "had_mark", "matters", "next", "is_row", "is_mark",
+            "is_new",
+        )
+    },
+    **{name: sql.Identifier("pg_temp", f"hakiri_{name}") for name in ("fresh", "keys", "events", "changes")},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Of one target, for one load. `columns` are those that it writes, `content` those whose change makes a version,
+    `cursor` the one that says from when a version is valid."""
+
+    work: Work
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    content: tuple[str, ...]
+    comparable: frozenset[str]
+    cursor: str | None
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(column for column in self.columns if column not in self.key)
+
+    def run(self, statement: LiteralString, **parts: sql.Composable) -> None:
+        self.work.connection.execute(self.composed(statement, **parts))
+
+    def any(self, statement: LiteralString, **parts: sql.Composable) -> bool:
+        exists = sql.SQL("SELECT EXISTS ({})").format(self.composed(statement, **parts))
+        return self.work.connection.execute(exists).fetchone() == (True,)
+
+    def composed(self, statement: LiteralString, **parts: sql.Composable) -> sql.Composed:
+        target = self.work.load.target
+        known: dict[str, sql.Composable] = {
+            **_OWN_NAMES,
+            "target": relation(target.schema, target.name),
+            "marks": marks.marks_of(self.work.load.table),
+            "key": names(self.key),
+            "all": names((*self.key, *self.others)),
+        }
+        return sql.SQL(statement).format(**(known | parts))
+
+    def listed(self, alias: str, columns: Sequence[str] | None = None) -> sql.Composed:
+        chosen = (*self.key, *self.others) if columns is None else columns
+        return sql.SQL(", ").join(sql.Identifier(alias, column) for column in chosen)
+
+    def same_key(self, one: str, other: str) -> sql.Composed:
+        return sql.SQL(" AND ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(one, column), sql.Identifier(other, column)) for column in self.key
+        )
+
+    def differs(self, one: str, other: str) -> sql.Composable:
+        """The content of two rows."""
+        return _any_of(
+            sql.SQL("{} IS DISTINCT FROM {}").format(self._comparable(column, one), self._comparable(column, other))
+            for column in self.content
+        )
+
+    def differs_from_last(self, window: str) -> sql.Composable:
+        """From the content of the row before it in a window."""
+        return _any_of(
+            sql.SQL("{0} IS DISTINCT FROM lag({0}) OVER {1}").format(self._comparable(column), sql.Identifier(window))
+            for column in self.content
+        )
+
+    def _comparable(self, column: str, *alias: str) -> sql.Composed:
+        """Values of a type without an equality are compared as text."""
+        cast = sql.SQL("" if column in self.comparable else "::text")
+        return sql.SQL("{}{}").format(sql.Identifier(*alias, column), cast)
+
+
+def _any_of(conditions: Iterable[sql.Composable]) -> sql.Composable:
+    every = list(conditions)
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(every)) if every else sql.SQL("false")
