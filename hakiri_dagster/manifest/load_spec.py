@@ -60,7 +60,7 @@ def _backup(value: Any) -> Any:
 
 
 Backup = Annotated[
-    BackupSpec | None, BeforeValidator(_backup, json_schema_input_type=Annotated[bool, Strict()] | BackupSpec)
+    BackupSpec | None, BeforeValidator(_backup, json_schema_input_type=Annotated[bool, Strict()] | BackupSpec | None)
 ]
 
 
