@@ -91,6 +91,9 @@ class Discovery:
     fingerprint: str | None = None
     rows_estimate: int | None = None
     warnings: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Columns of `schema` that it remembers and that nothing in the source has any more."""
+
     broken: Mapping[str, HakiriError] = field(default_factory=dict)
     """Why a file cannot be read, by path. It is among `files`, so that its chunk fails and the others do not; its
     content hash only tells it from what it was and will be."""

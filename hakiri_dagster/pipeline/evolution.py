@@ -16,8 +16,15 @@ from hakiri_dagster.planning.schema_diff import Change, KnownSchema, Reading
 
 
 def look_at_columns(
-    table: Table, source: SourceTable, schema: SourceSchema, target: Target | None, audit: AuditDb
+    table: Table,
+    source: SourceTable,
+    schema: SourceSchema,
+    target: Target | None,
+    audit: AuditDb,
+    *,
+    absent: tuple[str, ...] = (),
 ) -> Evolution:
+    needed = {*table.columns, *table.primary_key, *table.upsert_key, *filter(None, _single_columns(table))}
     known = audit.schemas.known(table.pipeline_id, table.name)
     reading = Reading(
         schema,
@@ -25,12 +32,13 @@ def look_at_columns(
         declared=table.columns,
         renamed=table.renamed,
         inferred=source.text_format,
+        absent=tuple(name for name in absent if name not in needed),
     )
     terms = Terms(
         table.contract,
         accepted=audit.schemas.accepted(table.pipeline_id, table.name),
         held_key=_holds_key(target, known),
-        needed={*table.columns, *table.primary_key, *table.upsert_key, *filter(None, _single_columns(table))},
+        needed=needed,
     )
     return evolution_of(known, reading, terms, is_new=target is None)
 

@@ -152,7 +152,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     chunks, doubts = chunks_of(table, shape, discovery, moment, mark)
     evolution = None
     if discovery.schema is not None:
-        evolution = look_at_columns(table, source, discovery.schema, target, audit)
+        evolution = look_at_columns(table, source, discovery.schema, target, audit, absent=discovery.absent)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
     due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
     plan = plan_text_of(table, shape, discovery)

@@ -67,13 +67,13 @@ class Evolution:
     @property
     def loaded(self) -> SourceSchema:
         """The source's columns that have a place in the target."""
-        schema = self.reading.schema
+        schema = self.reading.present
         return replace(schema, columns=tuple(c for c in schema.columns if c.name not in self.left_out))
 
     @property
     def read(self) -> SourceSchema:
         """The columns that a load looks at."""
-        return self.reading.schema if self.contract == "discard_row" else self.loaded
+        return self.reading.present if self.contract == "discard_row" else self.loaded
 
     @property
     def widenings(self) -> tuple[Widening, ...]:

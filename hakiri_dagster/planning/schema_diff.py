@@ -62,7 +62,8 @@ class Change:
 class Reading:
     """What is said of a table's columns now, by its source and by the manifest.
 
-    `declared` and `renamed` (new name → old one) are the manifest's; `inferred`: the types were read off texts.
+    `declared` and `renamed` (new name → old one) are the manifest's. `inferred`: the types were read off texts.
+    `absent`: columns that are remembered, and that the source no longer has.
     """
 
     schema: SourceSchema
@@ -70,6 +71,11 @@ class Reading:
     declared: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     inferred: bool = False
+    absent: tuple[str, ...] = ()
+
+    @property
+    def present(self) -> SourceSchema:
+        return replace(self.schema, columns=tuple(c for c in self.schema.columns if c.name not in self.absent))
 
     def type_of(self, column: Column) -> SourceType:
         declared = self.declared.get(column.name)
@@ -77,7 +83,7 @@ class Reading:
 
 
 def first_known(reading: Reading, version: int = 1) -> KnownSchema:
-    columns = reading.schema.columns
+    columns = reading.present.columns
     return KnownSchema(
         tuple(KnownColumn(column.name, str(reading.type_of(column)), version) for column in columns),
         reading.key,
@@ -93,7 +99,7 @@ def changes_between(known: KnownSchema, reading: Reading) -> tuple[Change, ...]:
     return (
         *renames,
         *_columns(before, reading),
-        *_dropped(before, reading.schema),
+        *_dropped(before, reading.present),
         *_key(known, renames, reading.key),
     )
 
@@ -105,13 +111,13 @@ def _renames(known: KnownSchema, reading: Reading) -> list[Change]:
         column = known.column(old)
         if column is None or known.column(new) is not None:
             continue
-        if reading.schema.column(new) is not None and reading.schema.column(old) is None:
+        if reading.present.column(new) is not None and reading.present.column(old) is None:
             found.append(Change("renamed", new, old, new, column.since, declared=True))
     return found
 
 
 def _columns(before: Mapping[str, KnownColumn], reading: Reading) -> Iterator[Change]:
-    for column in reading.schema.columns:
+    for column in reading.present.columns:
         known, now = before.get(column.name), reading.type_of(column)
         declared = column.name in reading.declared
         if known is None:

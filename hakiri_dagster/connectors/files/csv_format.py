@@ -34,7 +34,9 @@ class CsvFormat:
         refuse_unclosed_quote(path, self.options, self.label)
 
     def schema(self, look: Look) -> FoundSchema:
-        headers = self._headers(look.news, len(look.known_names))
+        every = self._headers(look.paths, len(look.known_names))
+        news = frozenset(look.news)
+        headers = tuple(header for header in every if header.path in news)
         names = merged_names(headers, look.known_names, self.label)
         if not names:
             raise SourceError(
@@ -53,7 +55,7 @@ class CsvFormat:
             *left_out(seen),
             *unknown_declared(names, self.declared),
         ]
-        return FoundSchema(SourceSchema(columns), tuple(warnings))
+        return FoundSchema(SourceSchema(columns), tuple(warnings), _absent(names, every))
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
         headers = self._headers(paths, len(schema.columns))
@@ -79,6 +81,12 @@ class CsvFormat:
         rows = csv_rows(look.spark(), headers, [Column(name, "string") for name in names], self.options)
         with told_in_our_words(self.label):
             return infer_types(rows.where(F.col(MALFORMED_COLUMN).isNull()), untyped)
+
+
+def _absent(names: Sequence[str], headers: Sequence[Header]) -> tuple[str, ...]:
+    """Where no file has any column, none is missing: they are all empty."""
+    present = {name for header in headers for name in header.names}
+    return tuple(name for name in names if name not in present) if present else ()
 
 
 def _without_values(types: Mapping[str, str | None]) -> list[str]:

@@ -53,6 +53,7 @@ class Look:
 class FoundSchema:
     schema: SourceSchema
     warnings: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,7 @@ class FilesTable:
             fingerprint=source_fingerprint(states),
             rows_estimate=_rows(states),
             warnings=(*listing.warnings, *found.warnings, *schema.warnings),
+            absent=schema.absent,
             broken=broken,
         )
 

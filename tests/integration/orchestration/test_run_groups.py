@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -51,11 +52,11 @@ def test_a_fourth_try_loads_nothing_that_the_second_has_published(
     publish = OpenLoad.publish
     refused = set(MONTHS[1:])
 
-    def refuse(load: OpenLoad, cursor_committed: int | None, bytes_: int) -> LedgerEntry:
+    def refuse(load: OpenLoad, *told: Any) -> LedgerEntry:
         if load.load.slice.chunk.key in refused:
             load.undo()
             raise DestinationError("the target refused the rows")
-        return publish(load, cursor_committed, bytes_)
+        return publish(load, *told)
 
     monkeypatch.setattr(OpenLoad, "publish", refuse)
     root = materialize(shop, MONTHS[0], MONTHS[-1])

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hakiri_dagster.cli.schema_commands import accept as accept_command
 from hakiri_dagster.cli.schema_commands import note_accepted
+from hakiri_dagster.destinations.postgres.destination import PostgresDestination
+from hakiri_dagster.errors import DestinationError, UsageError
 from hakiri_dagster.pipeline.planner import table_plan
 from tests.integration.orchestration.conftest import ShopProject
 
@@ -77,6 +82,22 @@ def test_a_csv_file_gains_a_column_and_loses_one(csv_shop: Declare) -> None:
     assert shop.rows("SELECT id, v, w FROM raw.orders ORDER BY id") == [(1, "a", None), (2, "b", 7)]
     assert shop.apply()["orders"]["chunks"]["done"] == 0
     assert events(shop) == [("added", "w", "applied")]
+
+
+def test_a_column_that_no_csv_file_has_any_more_keeps_its_values(csv_shop: Declare) -> None:
+    shop = csv_shop(primary_key=["id"])
+    shop.file("data/orders.csv", "id,v,w\n1,a,7\n2,b,8\n")
+    shop.apply()
+    shop.file("data/orders.csv", "id,v\n1,x\n3,c\n")
+    told = shop.apply()["orders"]
+    assert any("column w is gone from the source" in warning for warning in told["warnings"])
+    assert shop.rows("SELECT id, v, w FROM raw.orders ORDER BY id") == [(1, "x", 7), (2, "b", 8), (3, "c", None)]
+    shop.file("data/orders.csv", "")
+    assert shop.apply()["orders"]["warnings"] == [f"{shop.root}/data/orders.csv is empty"]
+    shop.file("data/orders.csv", "w,id,v\n9,1,y\n")
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.rows("SELECT v, w FROM raw.orders WHERE id = 1") == [("y", 9)]
+    assert events(shop) == [("dropped", "w", "applied"), ("added", "w", "applied")]
 
 
 def test_the_type_of_a_text_file_is_kept_when_a_value_does_not_fit(csv_shop: Declare) -> None:
@@ -354,3 +375,75 @@ def test_a_value_of_a_typed_source_that_does_not_fit_is_left_out(pg_shop: Declar
     told = shop.apply()["orders"]
     assert (told["error"], told["rows"], told["quarantined"]) == (None, 3, 0)
     assert shop.rows("SELECT id, v FROM raw.orders ORDER BY id") == [(1, None), (2, 7), (3, None)]
+
+
+def test_a_load_that_fails_after_the_plan_has_not_followed_the_source_yet(
+    pg_shop: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a mode that gives the column its type within the load."""
+    shop = pg_shop(load={"mode": "truncate"})
+    shop.apply()
+    shop.execute("ALTER TABLE src.orders ALTER v TYPE bigint; UPDATE src.orders SET v = 5000000000")
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresDestination, "prepare", _fail)
+        assert "the disk is full" in shop.apply()["orders"]["error"]
+    assert types(shop)["v"] == "integer"
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.rows("SELECT v FROM raw.orders") == [(5_000_000_000,)]
+    assert events(shop) == [("widened", "v", "applied")]
+
+
+def _fail(*_args: object) -> None:
+    raise DestinationError("the disk is full")
+
+
+def test_three_applies_at_once_follow_a_source_once(pg_shop: Declare) -> None:
+    shop = pg_shop(primary_key=["id"])
+    shop.apply()
+    shop.execute("ALTER TABLE src.orders ALTER v TYPE bigint, ADD w text")
+    shop.execute("INSERT INTO src.orders VALUES (2, 5000000000, 'x')")
+    with ThreadPoolExecutor(3) as pool:
+        told = [future.result()["orders"] for future in [pool.submit(shop.apply) for _ in range(3)]]
+    assert [entry["error"] for entry in told] == [None] * 3
+    assert shop.rows("SELECT id, v, w FROM raw.orders ORDER BY id") == [(1, None, None), (2, 5_000_000_000, "x")]
+    assert sorted(events(shop)) == [("added", "w", "applied"), ("widened", "v", "applied")]
+
+
+def test_the_command_line_permits_what_is_refused_now_and_nothing_else(
+    pg_shop: Declare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = pg_shop(primary_key=["id"])
+    shop.apply()
+
+    def accepted(**named: Any) -> Any:
+        capsys.readouterr()
+        settings: dict[str, Any] = {"table": "orders", "column": None, "reason": "RT-481", "as_json": True}
+        assert accept_command(shop.root, "shop", **(settings | named)) == 0
+        return json.loads(capsys.readouterr().out)
+
+    with pytest.raises(UsageError, match="nothing to accept: no change is refused") as raised:
+        accepted()
+    assert raised.value.exit_code == 2
+    shop.execute("ALTER TABLE src.orders ALTER v TYPE text, ALTER id TYPE smallint")
+    with pytest.raises(UsageError, match="no change of column `nope` is refused"):
+        accepted(column="nope")
+    assert accepted(column="v") == {
+        "accepted": [
+            {
+                "pipeline_id": "shop",
+                "table": "orders",
+                "change": "changed",
+                "column": "v",
+                "from": "integer",
+                "to": "text",
+            }
+        ]
+    }
+    error = shop.apply()["orders"]["error"]
+    assert "column id was integer" in error
+    assert "column v" not in error
+    assert [entry["column"] for entry in accepted()["accepted"]] == ["id"]
+    assert shop.apply()["orders"]["error"] is None
+    pg_shop(primary_key=["v"])
+    with pytest.raises(UsageError, match="a changed key cannot be permitted"):
+        accepted()

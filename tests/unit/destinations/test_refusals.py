@@ -130,3 +130,11 @@ def test_a_block_of_text_never_looks_like_a_block_of_binary(first: str) -> None:
     plan = PostgresEncoderPlan((plan_for("text", pa.string()), plan_for("inet", pa.string())))
     batch = pa.RecordBatch.from_arrays([pa.array([first]), pa.array(["::1"])], names=["a", "b"])
     assert not is_binary(plan.encoder().write(batch))
+
+
+def test_a_lenient_column_leaves_a_value_out_and_not_its_row() -> None:
+    converted, (refusal,) = plan_for("integer", pa.int64(), lenient=True).prepare(pa.array([1, 2**40]))
+    assert converted.to_pylist() == [1, None]
+    assert refusal.value_only
+    _, found = plan_for("integer", pa.int64(), lenient=True, required="it is a key").prepare(pa.array([1, 2**40]))
+    assert [refusal.value_only for refusal in found] == [False], "there is no row without it"

@@ -312,3 +312,23 @@ tables = ["a", "A", { name = "b", load = { mode = "upsert" }, colour = 1 }, { na
         (6, 63),
         (6, 102),
     ]
+
+
+@pytest.mark.parametrize(
+    ("renamed", "message"),
+    [
+        ('{ a = "x", b = "x" }', "table `t`: `x` cannot become both `a` and `b`"),
+        ('{ "a.b" = "a.b" }', "table `t`: `a.b` is renamed to itself"),
+    ],
+)
+def test_renames_that_contradict_themselves_are_told(read: Read, renamed: str, message: str) -> None:
+    assert only_problem(read, f'{HEAD}tables = [{{ name = "t", renamed = {renamed} }}]\n').message == message
+
+
+def test_a_contract_is_the_tables_or_the_pipelines(read: Read) -> None:
+    text = f'{HEAD}contract = "freeze"\ntables = ["a", {{ name = "b", contract = "discard_row" }}]\n'
+    reading = read(None, {"shop.toml": text})
+    assert reading.problems == ()
+    assert reading.project is not None
+    assert [table.contract for table in reading.project.tables] == ["freeze", "discard_row"]
+    assert "evolve" in str(only_problem(read, text.replace("freeze", "frozen")))

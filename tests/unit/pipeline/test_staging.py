@@ -152,3 +152,26 @@ def test_two_tasks_never_write_to_the_same_file(tmp_path: Path) -> None:
 
 def test_an_empty_task_reports_nothing(tmp_path: Path) -> None:
     assert run(staging(tmp_path, [WholeTable()])) == {}
+
+
+def test_a_row_that_holds_a_value_where_the_target_has_no_column_is_set_aside(tmp_path: Path) -> None:
+    batch = pa.record_batch({"n": [1, 2, -3], "w": [None, "x", "y"]})
+    plan = staging(tmp_path, [WholeTable()], source_columns=("n", "w"), strangers=("w",))
+    reports = run(plan, batch)
+    assert [row["n"] for row in rows(tmp_path, reports[0])] == [1]
+    first, second = bad(tmp_path, reports[0])
+    assert (first["rule"], json.loads(str(first["row"]))) == ("unknown_column", {"n": 2, "w": "x"})
+    assert second["rule"] == "unknown_column", "once, with the first reason"
+
+
+def test_misfits_that_are_kept_are_counted_with_the_slice_of_their_row(tmp_path: Path) -> None:
+    def marked(readable: bool) -> dict[str, object]:
+        return {"line": "l", "reason": "`v` is no int", "readable": readable}
+
+    batch = pa.record_batch({"n": [1, 12, 13, -4], MALFORMED_COLUMN: [None, marked(True), marked(False), marked(True)]})
+    bounds = [CursorRange(Interval(None, 10)), CursorRange(Interval(10, 20))]
+    reports = run(staging(tmp_path, bounds, cursor="n", keeps_misfits=True), batch)
+    assert [row["n"] for row in rows(tmp_path, reports[1])] == [12]
+    assert (reports[1]["discarded"], reports[1]["discard_sample"]) == (1, "`v` is no int")
+    assert reports[0]["discarded"] == 0, "of a row that is set aside nothing is discarded"
+    assert sum(int(str(report["bad_rows"])) for report in reports.values()) == 2

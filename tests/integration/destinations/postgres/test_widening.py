@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,11 @@ from hakiri_dagster.planning.columns import Column, SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.source_types import holds, postgres_type
 from tests.integration.destinations.postgres.conftest import MakeShop
-from tests.integration.destinations.postgres.scenario import Shop
+from tests.integration.destinations.postgres.killing_proxy import KillingProxy
+from tests.integration.destinations.postgres.scenario import Shop, make_table
+
+_WORKERS = multiprocessing.get_context("forkserver")
+_WORKERS.set_forkserver_preload([__name__])
 
 MODES: list[LoadMode] = ["append", "truncate", "upsert", "blue_green", "delete_missing"]
 CATALOG_ONLY = [
@@ -274,3 +279,33 @@ def test_two_processes_may_widen_at_once(make_shop: MakeShop) -> None:
         thread.join(20)
     assert failures == []
     assert type_of_v(shop) == "bigint"
+
+
+def widening_load(url: str, mode: LoadMode) -> None:
+    shop = Shop(url, make_table(mode, cursor=None, upsert_key=("id",)), _schema("bigint"))
+    load = _load(shop, widened(shop, "integer", "bigint"))
+    shop.destination.prepare(load, shop.candidate(load, [(1, "5000000000")])).publish(None, 0)
+    shop.close()
+
+
+@pytest.mark.parametrize("mode", ["append", "truncate", "blue_green"])
+def test_a_worker_that_is_killed_at_any_statement_leaves_one_type_or_the_other(
+    make_shop: MakeShop, mode: LoadMode
+) -> None:
+    shop = shop_with(make_shop, "integer", "bigint", mode)
+    for statement in range(1, 200, 4 if mode == "blue_green" else 1):  # its own test enumerates them all
+        shop.query("DELETE FROM raw.orders; ALTER TABLE raw.orders ALTER v TYPE integer")
+        shop.query("INSERT INTO raw.orders (id, v) VALUES (1, 7)")
+        with KillingProxy(shop.url, statement) as proxy:
+            worker = _WORKERS.Process(target=widening_load, args=(proxy.proxied_url, mode))
+            worker.start()
+            assert worker.pid is not None
+            proxy.kill(worker.pid)
+            worker.join()
+        left = [*map(list, zip(*shop.query("SELECT v FROM raw.orders ORDER BY v"), strict=True))]
+        assert left in ([[7]], [[5_000_000_000]], [[7, 5_000_000_000]] if mode == "append" else []), proxy.killed_at
+        widening_load(shop.url, mode)
+        assert (type_of_v(shop), shop.query("SELECT max(v) FROM raw.orders")) == ("bigint", [(5_000_000_000,)])
+        if proxy.killed_at is None:
+            break
+    assert statement > 8
