@@ -290,6 +290,10 @@ class Destination(Protocol):
         """Whether two prepares of different chunks may be open at once without waiting for each other."""
         ...
 
+    def unchecked_keys(self, table: Table) -> Sequence[str]:
+        """Foreign keys of other tables to this one that a publish left to be checked, and that could not be since."""
+        ...
+
     def backups(self, table: Table) -> Sequence[Backup]:
         """The newest first."""
         ...

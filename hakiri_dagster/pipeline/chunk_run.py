@@ -29,6 +29,7 @@ from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.survey import Survey, look
+from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 
@@ -90,6 +91,7 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
             note_cursor(way, survey)
     tell_of_a_miss(way, survey)
     tell_of_an_unusual_row_count(way, survey)
+    tell_of_unchecked_keys(way)
     if way.totals.chunks or not (claims.busy or claims.overtaken):  # else they are the affair of who holds them
         yield from post_hooks(way)
 

@@ -30,6 +30,7 @@ from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
 from hakiri_dagster.destinations.postgres.hook_session import hook_session
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.restoring import restore
+from hakiri_dagster.destinations.postgres.swap.leftovers import unchecked
 from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
 from hakiri_dagster.destinations.postgres.target_setup import ensure_target
 from hakiri_dagster.errors import DestinationError
@@ -108,6 +109,10 @@ class PostgresDestination:
 
     def parallel_prepare(self, table: Table, target: Target) -> bool:
         return mode_of(table).parallel(target)
+
+    def unchecked_keys(self, table: Table) -> Sequence[str]:
+        with self._connections.transaction(table.label) as connection:
+            return [f"{key.constraint} of {key.table}" for key in unchecked(connection, table)]
 
     def backups(self, table: Table) -> Sequence[Backup]:
         with self._connections.transaction(table.label) as connection:

@@ -132,6 +132,21 @@ def test_a_hook_that_only_warns_is_told(csv_shop: Declare) -> None:
     assert "`refresh_mat_view raw.nowhere` failed: " in alert.message
 
 
+def test_a_foreign_key_that_could_not_be_checked_is_told(csv_shop: Declare) -> None:
+    shop = csv_shop(primary_key=["id"], load={"mode": "upsert"}, columns={"id": "int"})
+    shop.file("data/orders.csv", "id,v\n1,a\n")
+    shop.apply()
+    shop.execute("CREATE TABLE raw.lines (order_id int); INSERT INTO raw.lines VALUES (7)")
+    shop.execute("ALTER TABLE raw.lines ADD CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES raw.orders NOT VALID")
+    shop.execute("INSERT INTO hakiri.unchecked_key VALUES ('raw.orders', 'raw.lines', 'of_order')")
+    assert shop.apply()["orders"]["warnings"] == [], "nothing was loaded"
+    shop.file("data/orders.csv", "id,v\n1,b\n")
+    (said,) = shop.apply()["orders"]["warnings"]
+    assert said.startswith("the foreign key of_order of raw.lines was put on again and could not be checked")
+    (alert,) = open_alerts(shop)
+    assert (alert.kind, alert.subject) == ("unchecked_key", "of_order of raw.lines")
+
+
 def tick(shop: ShopProject, instance: dg.DagsterInstance) -> str | None:
     definitions = project_definitions(load_project(shop.root, env={}), shop.settings)
     with (

@@ -127,6 +127,17 @@ def test_rows_that_other_tables_refer_to_are_not_taken_away(shop: Shop) -> None:
     assert shop.query("SELECT to_regclass('raw.orders_new')") == [(None,)]
 
 
+def test_a_key_that_rows_break_which_came_meanwhile_is_told(shop: Shop) -> None:
+    shop.query("CREATE TABLE raw.lines (order_id bigint CONSTRAINT of_order REFERENCES raw.orders)")
+    prepared = shop.prepare([order(2)])
+    shop.query("INSERT INTO raw.lines VALUES (1)")
+    prepared.publish(None, 0)
+    assert shop.destination.unchecked_keys(shop.table) == ["of_order of raw.lines"]
+    shop.query("DELETE FROM raw.lines")
+    shop.publish([order(3)])
+    assert shop.destination.unchecked_keys(shop.table) == []
+
+
 def test_a_key_that_was_not_checked_before_the_worker_died_is_checked_by_the_next_load(shop: Shop) -> None:
     shop.query("CREATE TABLE raw.lines (order_id bigint)")
     shop.query("ALTER TABLE raw.lines ADD CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES raw.orders NOT VALID")
