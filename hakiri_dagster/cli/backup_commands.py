@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen_tables, opened_project
 from hakiri_dagster.cli.screen import grid, screen
-from hakiri_dagster.destinations.contract import Backup, Restored
+from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.restoring import restore

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
+from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession, Relation
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Bounds, Slice
@@ -140,31 +141,6 @@ class LedgerEntry:
     attempt: int
     published_at: datetime
     superseded: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Backup:
-    """The target as it was before a load, or before the restoring of another backup. `load_id` is the later one's;
-    `generation` 1 is the newest."""
-
-    generation: int
-    load_id: int
-    run_id: str
-    relation: str
-    rows: int
-    made_before: Literal["load", "restore"]
-    made_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """`left_out` are columns that the target no longer has. `undoable`: the rows that these replace are a backup now;
-    where there were none, there is none."""
-
-    rows: int
-    backup: Backup
-    left_out: tuple[str, ...]
-    undoable: bool
 
 
 @dataclass(frozen=True, slots=True)

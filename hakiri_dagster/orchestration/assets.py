@@ -32,8 +32,9 @@ from hakiri_dagster.orchestration.names import (
 from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.alerts import RaisedAlert
-from hakiri_dagster.pipeline.chunk_run import FailedChunk, PreparedChunk, SkippedChunk, Step, run_chunks
+from hakiri_dagster.pipeline.chunk_run import Step, run_chunks
 from hakiri_dagster.pipeline.hooks_run import HookRun
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.wanted import Wanted
 
 CHUNKS_PER_RUN = 100

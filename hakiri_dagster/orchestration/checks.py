@@ -6,7 +6,7 @@ import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key
-from hakiri_dagster.pipeline.chunk_run import PreparedChunk
+from hakiri_dagster.pipeline.steps import PreparedChunk
 
 ROWS_SET_ASIDE = "no_rows_set_aside"
 

@@ -10,8 +10,8 @@ import dagster as dg
 from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.destinations.contract import LedgerEntry, Target
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.chunk_run import PreparedChunk
 from hakiri_dagster.pipeline.hooks_run import HookRun
+from hakiri_dagster.pipeline.steps import PreparedChunk
 from hakiri_dagster.security.secrets import redact_within
 
 Metadata = Mapping[str, dg.MetadataValue]

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from hakiri_dagster.destinations.contract import LedgerEntry
-from hakiri_dagster.pipeline.chunk_run import PreparedChunk
+from hakiri_dagster.pipeline.steps import PreparedChunk
 
 
 class LoadIOManager(dg.IOManager):

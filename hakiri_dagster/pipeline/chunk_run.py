@@ -9,11 +9,11 @@ Each step lives in one module behind this file. Nothing here knows Dagster, a dr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
-from hakiri_dagster.errors import EmptySource, ErrorKind, HakiriError, RowsRefused
+from hakiri_dagster.errors import EmptySource, HakiriError, RowsRefused
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
@@ -28,45 +28,11 @@ from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
 from hakiri_dagster.pipeline.run_record import recorded
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedChunk:
-    """Rows that are in the destination and not yet visible. `publish` makes them so, and tells the audit DB."""
-
-    table: Table
-    key: str
-    target: Target
-    rows: int
-    quarantined: int
-    bad_sample: str | None
-    seconds: float
-    hooks: tuple[HookRun, ...]
-    publish: Callable[[], LedgerEntry]
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedChunk:
-    """`published`: nothing was due, the rows are there. Otherwise another run holds the chunk."""
-
-    key: str
-    reason: str
-    published: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FailedChunk:
-    key: str
-    error: HakiriError
-
-    @property
-    def error_kind(self) -> ErrorKind:
-        return self.error.kind
-
 
 ChunkStep = PreparedChunk | SkippedChunk | FailedChunk | HookRun
 Step = ChunkStep | RaisedAlert

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from hakiri_dagster.destinations.contract import Backup, Restored
+from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Table

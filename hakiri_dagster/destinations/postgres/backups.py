@@ -9,7 +9,8 @@ from typing import Literal
 
 from psycopg import errors, sql
 
-from hakiri_dagster.destinations.contract import Backup, Load
+from hakiri_dagster.destinations.backups_contract import Backup
+from hakiri_dagster.destinations.contract import Load
 from hakiri_dagster.destinations.postgres.catalog import stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections, relation
 from hakiri_dagster.destinations.postgres.control_schema import SCHEMA

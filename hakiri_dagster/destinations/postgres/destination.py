@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.destinations.contract import (
-    Backup,
     BadRow,
     Candidate,
     EncoderPlan,
@@ -18,7 +18,6 @@ from hakiri_dagster.destinations.contract import (
     Load,
     Mark,
     PreparedLoad,
-    Restored,
     SchemaChange,
     Target,
 )

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from psycopg import sql
 
-from hakiri_dagster.destinations.contract import Backup, Candidate, Fence, Load, Restored
+from hakiri_dagster.destinations.backups_contract import Backup, Restored
+from hakiri_dagster.destinations.contract import Candidate, Fence, Load
 from hakiri_dagster.destinations.postgres import backups, fence, marks
 from hakiri_dagster.destinations.postgres.catalog import Found, find, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections, names, relation

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from hakiri_dagster.destinations.contract import Restored
+from hakiri_dagster.destinations.backups_contract import Restored
 from hakiri_dagster.destinations.postgres.catalog import find
 from hakiri_dagster.destinations.postgres.destination import open_destination
 from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, differences, names_in_full, portrait
