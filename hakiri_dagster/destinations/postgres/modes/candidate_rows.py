@@ -56,9 +56,9 @@ def keep_last(work: Work, key: Sequence[str]) -> None:
     order = [] if cursor is None else [sql.SQL("{} DESC NULLS LAST").format(in_order(work, cursor))]
     work.connection.execute(
         sql.SQL(
-            "DELETE FROM {staged} WHERE ctid = ANY(ARRAY(SELECT ctid FROM "
+            "DELETE FROM {staged} AS staged USING "
             "(SELECT ctid, row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS place FROM {staged}) AS ranked "
-            "WHERE place > 1))"
+            "WHERE ranked.place > 1 AND ranked.ctid = staged.ctid"
         ).format(staged=STAGED, key=names(list(key)), order=sql.SQL(", ").join([*order, sql.SQL("ctid DESC")]))
     )
 

@@ -32,7 +32,7 @@ UNION ALL
 SELECT {key}, {nothing}, {valid_to}, true, {by_closing}, NULL FROM stored WHERE {valid_to} IS NOT NULL
 """
 
-# A version equal to the one before has the content of the row that covers it.
+# A version equal to the one before has the content of the row that covers it, unless somebody has taken that away.
 _COLLECT_MARKS = """
 INSERT INTO {events} ({all}, {at}, {deleted}, {known_by})
 SELECT {mark_columns}, mark.{at}, mark.{deleted}, {by_mark}
@@ -40,6 +40,7 @@ FROM {marks} AS mark
 JOIN (SELECT {key}, min({at}) AS {at} FROM {keys} GROUP BY {key}) AS keys ON {mark_keys} AND mark.{at} >= keys.{at}
 LEFT JOIN {events} AS covering ON {covering_mark} AND covering.{known_by} = {by_row}
      AND covering.{at} <= mark.{at} AND (covering.{until} IS NULL OR covering.{until} > mark.{at})
+WHERE mark.{deleted} OR covering.{known_by} IS NOT NULL
 """
 
 _FIND_CHANGES = """

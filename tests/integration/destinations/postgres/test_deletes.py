@@ -135,6 +135,15 @@ def test_soft_delete_marks_the_row_with_the_time_of_the_load_once(make_shop: Mak
 
 
 @BOTH
+def test_a_marked_row_that_changes_keeps_the_time_at_which_it_was_deleted(make_shop: MakeShop, mode: LoadMode) -> None:
+    shop = flagged_shop(make_shop, mode, load={"soft_delete": "deleted_at"})
+    shop.publish([(1, "ann", True, 2)], window(0, 10))
+    marked = rows(shop, "deleted_at")
+    shop.publish([(1, "anna", True, 3)], window(0, 10))
+    assert rows(shop, "deleted_at") == [(1, "anna", marked[0][2])]
+
+
+@BOTH
 def test_a_row_that_comes_back_loses_its_mark(make_shop: MakeShop, mode: LoadMode) -> None:
     shop = flagged_shop(make_shop, mode, load={"soft_delete": "deleted_at"})
     shop.publish([(1, "ann", True, 2), (2, "bob", False, 1)], window(0, 10))

@@ -94,6 +94,20 @@ def test_what_a_row_said_again_is_known_when_another_comes_between(shop: Shop) -
     assert history(shop) == [(1, "a", 1, 5), (1, "b", 5, 8), (1, "a", 8, None)]
 
 
+def test_a_row_that_said_nothing_new_and_is_a_delete_now_closes_what_comes_before_it(shop: Shop) -> None:
+    shop.publish([row(1, "a", 1), row(1, "a", 8)], window(0, 10))
+    shop.publish([row(1, None, 5, gone=True), row(1, None, 8, gone=True)], window(0, 10))
+    shop.publish([row(1, "b", 7)], window(0, 10))
+    assert history(shop) == [(1, "a", 1, 5), (1, "b", 7, 8)]
+
+
+def test_what_somebody_took_away_does_not_come_back_without_its_values(shop: Shop) -> None:
+    shop.publish([row(1, "a", 1), row(1, "a", 8)], window(0, 10))
+    shop.query("DELETE FROM raw.orders")
+    shop.publish([row(1, "b", 5)], window(0, 10))
+    assert history(shop) == [(1, "b", 5, None)]
+
+
 def test_of_one_key_and_one_time_the_last_row_counts(shop: Shop) -> None:
     shop.publish([row(1, "a", 1), row(1, "b", 1)], window(0, 10))
     assert history(shop) == [(1, "b", 1, None)]
@@ -205,6 +219,7 @@ def test_a_version_of_the_future_is_closed_after_it_began(make_shop: MakeShop) -
     shop.publish([row(1, "later", 2_000_000_000), row(2, "bob", 1)])
     shop.publish([row(2, "bob", 1)])
     assert now(shop) == [(2, "bob")]
+    assert shop.query("SELECT valid_to > valid_from FROM raw.orders WHERE id = 1") == [(True,)]
     before = shop.fingerprint()
     shop.publish([row(2, "bob", 1)])
     assert shop.fingerprint() == before
