@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.destinations.contract import Load, PreparedLoad
@@ -103,7 +104,7 @@ def _settled(way: Way, hooks: Sequence[NamedHook], session: PhaseSession) -> Ite
             yield ran
             return
         if debt is not None:
-            retried(way, lambda debt=debt: way.destination.settle_hook(way.table, debt))  # type: ignore[misc]
+            retried(way, partial(way.destination.settle_hook, way.table, debt))
         yield ran
 
 

@@ -13,7 +13,7 @@ import pytest
 from hakiri_dagster.hooks.signature import SIGNATURE, TIMESTAMP, verify
 from hakiri_dagster.settings import Settings
 from tests.integration.hooks.certificates import Authority, new_authority
-from tests.integration.hooks.receivers import Receiver, answer, receiving
+from tests.integration.hooks.receivers import Asked, Receiver, answer, receiving
 from tests.integration.orchestration.conftest import ShopProject
 
 Declare = Callable[..., ShopProject]
@@ -201,3 +201,24 @@ def test_a_webhook_is_not_led_to_a_private_address(csv_shop: Declare, authority:
     for line in (json.dumps(told), *logged):
         assert "t0ken-of-ours" not in line
         assert SECRET not in line
+
+
+def test_a_webhook_that_is_told_again_has_the_same_key_in_the_same_run_and_in_the_next(
+    csv_shop: Declare, authority: Authority
+) -> None:
+    answers = iter([503, 503, 204])
+
+    def in_trouble(asked: Asked) -> None:
+        answer(next(answers), "Retry-After: 0")(asked)
+
+    with receiving(in_trouble, tls=authority.server("127.0.0.1")) as receiver:
+        shop = csv_shop(load={"postHook": {"type": "webhook", "url": receiver.url()}})
+        to_ourselves(shop, authority)
+        shop.file("data/orders.csv", "id,v\n1,a\n")
+        told = shop.apply()["orders"]
+        assert "the receiver answered 503" in told["error"]
+        assert len(receiver.received) == 2
+        assert shop.apply()["orders"]["error"] is None
+    assert len(receiver.received) == 3
+    assert len({received.headers["Idempotency-Key"] for received in receiver.received}) == 1
+    assert len({received.body for received in receiver.received}) == 1

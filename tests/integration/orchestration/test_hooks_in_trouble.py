@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import psycopg
 import pytest
 
@@ -156,8 +155,7 @@ def test_a_process_that_is_killed_among_the_hooks_costs_no_row_and_repeats_no_ho
     package = Path(installed("dies", "first", "dies_too", "last").__file__).parent
     shop = csv_shop(load={"post_hook": [function("dies"), function("first"), function("dies_too"), function("last")]})
     shop.file("data/orders.csv", "id,v\n1,a\n2,b\n")
-    codes = [apply_apart(shop) for _ in range(4)]
-    assert codes == [-9, -9, 0, 0]
+    assert [apply_apart(shop) for _ in range(3)] == [-9, -9, 0]
     (load_id,) = shop.rows("SELECT load_id FROM hakiri.ledger")[0]
     assert calls(package) == [
         f"{name} {load_id} 2" for name in ("dies", "dies", "first", "dies_too", "dies_too", "last")
@@ -191,6 +189,4 @@ def test_a_hook_on_the_table_that_blue_green_made_runs_before_it_takes_its_place
     assert (told["error"], told["hooks"]) == (None, 2)
     assert any("CLUSTER" in warning for warning in told["warnings"])
     assert shop.column("orders", "id") == [3]
-    assert any("Seq Scan on orders_new" in line or "Scan on orders_new" in line for line in logged(shop))
-    observed = shop.instance.fetch_observations(dg.AssetKey(["shop", "orders"]), limit=20).records
-    assert len(observed) >= 3
+    assert any("Scan on orders_new" in line for line in logged(shop))

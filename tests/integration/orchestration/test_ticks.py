@@ -237,3 +237,24 @@ class TestSensor:
         told = Daemon(shop).look()
         assert "orders: 12 due" in told
         assert "missing: " in told
+
+
+def test_a_tick_with_nothing_due_starts_a_run_for_the_hooks_that_are_owed(shop: ShopProject) -> None:
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "files", "config": {"path": "data"}},
+            "schedule": "every 15m",
+            "tables": ["orders"],
+            "load": {"post_hook": {"type": "refresh_mat_view", "view": "raw.how_many"}},
+        }
+    )
+    shop.file("data/orders.csv", rows("2024-01"))
+    daemon = Daemon(shop)
+    assert "failed" in shop.apply()["orders"]["error"]
+    (request,) = daemon.tick().run_requests
+    shop.execute("CREATE MATERIALIZED VIEW raw.how_many AS SELECT count(*) FROM raw.orders")
+    daemon.run([request])
+    assert shop.rows("SELECT count(*) FROM hakiri.owed_hook") == [(0,)]
+    assert shop.rows("SELECT count(*) FROM hakiri.ledger") == [(1,)]
+    assert daemon.tick().run_requests == []
