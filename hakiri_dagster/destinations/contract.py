@@ -21,6 +21,7 @@ from hakiri_dagster.planning.chunks import Bounds, Slice
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import HookName, OwedHook
+from hakiri_dagster.planning.mode_switch import LastLoad
 
 LOAD_ID_COLUMN = "_hakiri_load_id"
 SOURCE_FILE_HASH_COLUMN = "_source_file_hash"
@@ -235,6 +236,10 @@ class Destination(Protocol):
 
     def ledger(self, table: Table, loads: Collection[int] = ()) -> Sequence[LedgerEntry]:
         """The newest entry of each chunk key that has not been superseded, and those of `loads` that it knows."""
+        ...
+
+    def last_load(self, table: Table) -> LastLoad | None:
+        """How the rows that the table has in its target were loaded, if that is known."""
         ...
 
     def mark(self, table: Table) -> Mark | None:

@@ -23,6 +23,18 @@ def mode_problems(entry: Entry, at: KeyPath, name: str) -> Iterator[Problem]:
         yield entry.problem(_mode_place(entry, at), f"table {name}: load mode `{mode}` needs a `cdc_source`", hint)
 
 
+def mode_warnings(entry: Entry) -> Iterator[Problem]:
+    tables = entry.value(("tables",))
+    if not isinstance(tables, list) or len(tables) != 1:
+        return
+    at = ("tables", 0)
+    if (entry.value((*at, "load", "mode")) or entry.value(("load", "mode"))) == "truncate":
+        message = "one table, refreshed whole from one source: `blue_green` does that and keeps no reader waiting"
+        where = _mode_place(entry, at)
+        place = where if where != at else ("load", "mode")
+        yield entry.problem(place, message, 'set `load.mode = "blue_green"`, or leave it, if `truncate` is meant')
+
+
 def _watermark(entry: Entry, at: KeyPath, name: str, mode: str) -> Iterator[Problem]:
     watermark = _of_load(entry, at, "watermark_column")
     if watermark is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.landing import Landings
 from hakiri_dagster.manifest.load_spec import ADDING_MODES, IN_ORDER_MODES, LoadMode, LoadSpec
+from hakiri_dagster.manifest.mode_checks import mode_warnings
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.source_config import as_config
@@ -58,6 +59,7 @@ def pipeline_warnings(declared: Declared, landings: Landings) -> Iterator[Proble
         message = "no destination is chosen, so the tables land in the embedded PostgreSQL"
         hint = "set `default_destination` under `[context]`, or `destination` here"
         yield entry.problem((), message, hint)
+    yield from mode_warnings(entry)
     for index, table in enumerate(spec.tables):
         load = overlay(spec.load, table.load)
         if table.load is not None and table.load.lag is not None and _mode(load, table) not in IN_ORDER_MODES:

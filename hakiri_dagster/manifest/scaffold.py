@@ -55,7 +55,7 @@ _PRODUCTS_JSON = """\
   "description": "The same language in JSON. All rows are replaced in one transaction.",
   "source": { "connector": "files", "config": { "path": "data", "format": "csv" } },
   "tables": ["products"],
-  "load": { "mode": "truncate" }
+  "load": { "mode": "blue_green" }
 }
 """
 

@@ -25,6 +25,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
+from hakiri_dagster.planning.mode_switch import Switch, switch
 from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.planning.source_files import FileVersion
@@ -46,6 +47,7 @@ class Survey:
     plan_changed: bool
     target: Target | None
     mark: Mark | None
+    switch: Switch
     ledger: tuple[LedgerEntry, ...]
     evolution: Evolution | None
     changes: tuple[SchemaChange, ...]
@@ -72,7 +74,7 @@ class Survey:
     @property
     def refusals(self) -> tuple[str, ...]:
         by_contract = () if self.evolution is None else tuple(refusals(self.table, self.evolution))
-        return (*by_contract, *(change.description for change in self.changes if change.refused))
+        return (*self.switch.refusals, *by_contract, *(change.description for change in self.changes if change.refused))
 
     @property
     def from_files(self) -> bool:
@@ -156,6 +158,8 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
     due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
     plan = plan_text_of(table, shape, discovery)
+    last = None if target is None else destination.last_load(table)
+    switched = Switch() if last is None else switch(last, table.mode, table.upsert_key, table.primary_key)
     changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)
     return Survey(
         table=table,
@@ -169,10 +173,17 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         plan_changed=changed,
         target=target,
         mark=mark,
+        switch=switched,
         ledger=ledger,
         evolution=evolution,
         changes=_changes(table, destination, evolution, with_file_hash=bool(discovery.files)),
-        warnings=(*discovery.warnings, *doubts, *due.warnings, *(warnings_of(evolution) if evolution else ())),
+        warnings=(
+            *discovery.warnings,
+            *doubts,
+            *due.warnings,
+            *(switched.notes if due.slices or due.busy else ()),
+            *(warnings_of(evolution) if evolution else ()),
+        ),
         moment=moment,
         taken_in=taken_in,
         owed_hooks=_owed_hooks(table, destination) if target is not None else (),

@@ -37,6 +37,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import OwedHook
+from hakiri_dagster.planning.mode_switch import LastLoad
 from hakiri_dagster.settings import DEFAULT_TENANT
 
 
@@ -76,6 +77,10 @@ class PostgresDestination:
     def ledger(self, table: Table, loads: Collection[int] = ()) -> Sequence[LedgerEntry]:
         with self._connections.transaction(table.label) as connection:
             return ledger.entries(connection, table, loads)
+
+    def last_load(self, table: Table) -> LastLoad | None:
+        with self._connections.transaction(table.label) as connection:
+            return ledger.last_load(connection, table)
 
     def mark(self, table: Table) -> Mark | None:
         with self._connections.transaction(table.label) as connection:

@@ -37,3 +37,10 @@ def duplicate_keys(connection: Connection, relation: sql.Identifier, key: Sequen
     return DuplicateKeys(
         keys, int(rows), tuple(f"({', '.join(values)}) {times} times" for values, times, _, _ in found)
     )
+
+
+def not_unique(found: DuplicateKeys, key: Sequence[str]) -> str:
+    return (
+        f"{found.keys} key(s) occur more than once in the target, so it cannot have a unique index on "
+        f"({', '.join(key)}): {found}"
+    )

@@ -8,6 +8,7 @@ from typing import LiteralString, assert_never
 from hakiri_dagster.destinations.contract import Load
 from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.modes.registry import MODES, mode_of
 from hakiri_dagster.destinations.postgres.replacement import Earlier, Replacement, bounds_from_json, replacement
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
 
@@ -16,6 +17,22 @@ SELECT load_id, chunk_key, bounds, cursor_max
 FROM hakiri.ledger
 WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by IS NULL
   AND load_id <> %(load_id)s
+"""
+
+_HAS_LEAVING: LiteralString = """
+SELECT EXISTS (SELECT FROM hakiri.ledger
+               WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s
+                 AND mode = ANY(%(leaving)s))
+"""
+
+# Superseded by a load of another mode, before the table's mode was changed, that left their rows as they were.
+_LEFT_BEHIND: LiteralString = """
+SELECT load_id, chunk_key, bounds, cursor_max
+FROM hakiri.ledger AS kept
+WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by > 0
+  AND load_id <> %(load_id)s
+  AND EXISTS (SELECT FROM hakiri.ledger AS later
+              WHERE later.load_id = kept.superseded_by AND later.mode = ANY(%(leaving)s))
 """
 
 _OF_FILE: LiteralString = """
@@ -41,17 +58,18 @@ _OF_NULLS: LiteralString = """
 
 def replaced_by(connection: Connection, load: Load) -> Replacement:
     bounds, table = load.slice.bounds, load.table
-    found = connection.execute(
-        _EARLIER + _possible(bounds),
-        {
-            "pipeline": table.pipeline_id,
-            "table": table.name,
-            "target": target_of(table),
-            "load_id": load.fence.load_id,
-            "supersedes": list(load.supersedes),
-            **_values(bounds),
-        },
-    )
+    asked = {
+        "pipeline": table.pipeline_id,
+        "table": table.name,
+        "target": target_of(table),
+        "load_id": load.fence.load_id,
+        "supersedes": list(load.supersedes),
+        "leaving": [name for name, mode in MODES.items() if mode.leaves_load_ids],
+        **_values(bounds),
+    }
+    found = connection.execute(_EARLIER + _possible(bounds), asked).fetchall()
+    if mode_of(table).looks_for_load_ids and connection.execute(_HAS_LEAVING, asked).fetchone() == (True,):
+        found += connection.execute(_LEFT_BEHIND + _possible(bounds), asked).fetchall()
     earlier = [Earlier(load_id, key, bounds_from_json(its), highest) for load_id, key, its, highest in found]
     return replacement(bounds, earlier, load.supersedes)
 

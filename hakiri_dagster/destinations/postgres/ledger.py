@@ -13,6 +13,7 @@ from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.replacement import Replacement, bounds_from_json, bounds_to_json
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.mode_switch import LastLoad
 
 # A load is superseded by one that replaced all its rows; by 0 if they are gone without a successor of the same table:
 # the target was made anew, or another table's load cleared it.
@@ -39,6 +40,13 @@ WHERE pipeline_id = %s AND table_name = %s AND target = %s AND superseded_by IS 
 LIMIT 1
 """
 
+_LAST = """
+SELECT mode, upsert_key, primary_key FROM hakiri.ledger
+WHERE pipeline_id = %s AND table_name = %s AND target = %s AND superseded_by IS DISTINCT FROM 0
+ORDER BY load_id DESC
+LIMIT 1
+"""
+
 _ENTRY = """
 SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at,
        superseded_by IS NOT NULL
@@ -58,8 +66,8 @@ _TABLE_LOCK = (
 
 _INSERT = """
 INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, target, chunk_key, bounds, rows, bytes,
-                           cursor_committed, cursor_max, run_id, attempt, mode)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                           cursor_committed, cursor_max, run_id, attempt, mode, upsert_key, primary_key)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 RETURNING load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, false
 """
 
@@ -71,6 +79,21 @@ def entries(connection: Connection, table: Table, loads: Collection[int]) -> Seq
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return ()
     return tuple(_entry(row) for row in rows)
+
+
+def last_load(connection: Connection, table: Table) -> LastLoad | None:
+    """None where no rows of the table's own loads are in the target, or nothing was noted of their key."""
+    if connection.execute("SELECT to_regclass('hakiri.ledger_mode_idx')").fetchone() == (None,):
+        return None
+    row = connection.execute(_LAST, _of(table)).fetchone()
+    if row is None:
+        return None
+    mode, upsert_key, primary_key = row
+    return LastLoad(mode, _tuple(upsert_key), _tuple(primary_key))
+
+
+def _tuple(names: list[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
 
 
 def has_rows_of(connection: Connection, table: Table) -> bool:
@@ -129,6 +152,8 @@ def record(
             load.run_id,
             load.attempt,
             load.table.mode,
+            list(load.table.upsert_key),
+            list(load.table.primary_key),
         ),
     ).fetchone()
     assert row is not None  # INSERT … RETURNING of one row

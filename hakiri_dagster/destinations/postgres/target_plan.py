@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from psycopg import sql
+from psycopg import errors, sql
 
 from hakiri_dagster.destinations.contract import (
     INGESTED_AT_COLUMN,
@@ -15,6 +15,7 @@ from hakiri_dagster.destinations.contract import (
 )
 from hakiri_dagster.destinations.postgres.catalog import Found, existing_types, schema_exists, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
+from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys, not_unique
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.renaming import Renames, renames_of
 from hakiri_dagster.destinations.postgres.target_objections import name_objections, objections
@@ -169,9 +170,23 @@ class TargetPlanner:
         key = mode_of(self.table).unique(self.table)
         keys = [self._primary_key] if found is None else found.target.unique_keys
         if key and all(set(key) != set(existing) for existing in keys):
+            changes += self._duplicates(found, key)
             statement = sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(self._relation, names(key))
             changes.append(Change(f"create unique index on {self._label} ({', '.join(key)})", statement, unique=key))
         return changes
+
+    def _duplicates(self, found: Found | None, key: tuple[str, ...]) -> list[Change]:
+        """Told before the load, and again by the index itself, should some come meanwhile."""
+        if found is None or not set(key) <= {column.name for column in found.target.columns}:
+            return []
+        try:
+            with self.connection.transaction():
+                twice = duplicate_keys(self.connection, self._relation, key)
+        except errors.UndefinedFunction:  # of a type that cannot be compared, of which the index will say so
+            return []
+        if not twice.keys:
+            return []
+        return [_refusal(f"{not_unique(twice, key)}; remove the duplicates there, or choose another upsert_key")]
 
 
 def _refusal(text: str) -> Change:

@@ -11,7 +11,7 @@ from hakiri_dagster.destinations.postgres import catalog, ledger, marks
 from hakiri_dagster.destinations.postgres.between_readers import between_readers
 from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import relation
-from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
+from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys, not_unique
 from hakiri_dagster.destinations.postgres.target_plan import Change, TargetPlanner
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
@@ -72,8 +72,7 @@ def _duplicates(planner: TargetPlanner, key: tuple[str, ...]) -> DestinationErro
     table = planner.table
     found = duplicate_keys(planner.connection, relation(table.target_schema, table.target_name), key)
     return DestinationError(
-        f"{found.keys} key(s) occur more than once in the target, so it cannot have a unique index on "
-        f"({', '.join(key)}): {found}",
+        not_unique(found, key),
         where=_where(table),
         hint="remove the duplicates there, or choose another upsert_key",
     )

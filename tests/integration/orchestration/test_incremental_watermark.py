@@ -197,3 +197,27 @@ class TestAMirror:
             (table,) = [t for t in runtime.project.tables if t.streams]
             with pytest.raises(Exception, match="streaming disabled"):
                 runtime.way(table, lambda: None, run_id="r", log=print)  # type: ignore[arg-type,return-value] # never asked
+
+
+class TestAChangedModeOrKey:
+    def test_is_told_with_the_load_that_brings_it_about_and_not_again(self, csv_shop: Declare) -> None:
+        shop = csv_shop(columns={"id": "int"})
+        shop.file("data/orders.csv", "id,v\n1,a\n2,b\n")
+        shop.apply()
+        csv_shop(columns={"id": "int"}, load={"mode": "blue_green"})
+        told = shop.apply()["orders"]
+        assert told["warnings"] == [
+            "load mode append becomes blue_green: the next load replaces all rows of the target, "
+            "those that others put there too"
+        ]
+        assert shop.apply()["orders"]["warnings"] == []
+        assert shop.column("orders", "id") == [1, 2]
+
+    def test_of_the_primary_key_is_refused_with_the_ways_out(self, csv_shop: Declare) -> None:
+        shop = csv_shop(columns={"id": "int"}, primary_key=["id"])
+        shop.file("data/orders.csv", "id,v\n1,a\n2,b\n")
+        shop.apply()
+        csv_shop(columns={"id": "int"}, primary_key=["v"])
+        assert "the primary key was (id) at the last load and is (v) now" in shop.apply()["orders"]["error"]
+        shop.execute("DROP TABLE raw.orders")
+        assert shop.apply()["orders"]["error"] is None

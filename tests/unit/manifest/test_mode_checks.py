@@ -101,3 +101,17 @@ def test_a_mirror_with_its_stream_is_accepted(load: Load) -> None:
     text = HEAD + 'tables = [{ name = "a", loadMode = "cdc_mirror", cdcSource = "shop.orders" }]\n'
     (table,) = load(None, {"shop.toml": text}).tables
     assert table.streams
+
+
+def test_truncate_of_the_only_table_is_softly_advised_against(read: Read) -> None:
+    reading = read(None, {"shop.toml": HEAD + 'loadMode = "truncate"\ntables = ["a"]\n'})
+    assert reading.problems == ()
+    (warning,) = [w for w in reading.warnings if "blue_green" in w.message]
+    assert (warning.line, warning.column) == (3, 12)
+    own = read(None, {"shop.toml": HEAD + 'tables = [{ name = "a", load = { mode = "truncate" } }]\n'})
+    assert [w.column for w in own.warnings if "blue_green" in w.message] == [41]
+
+
+def test_truncate_of_one_table_among_others_is_not(read: Read) -> None:
+    text = HEAD + 'tables = [{ name = "a", load = { mode = "truncate" } }, "b"]\n'
+    assert not [w for w in read(None, {"shop.toml": text}).warnings if "blue_green" in w.message]

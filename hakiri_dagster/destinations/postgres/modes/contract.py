@@ -99,6 +99,9 @@ class Mode(Protocol):
     overwrites: bool = True
     """A load may change or delete rows that another one has published: what `backup_before_load` is for."""
 
+    leaves_load_ids: bool = False
+    """Rows that a load finds as they should be keep the id of the load that wrote them, though it supersedes that."""
+
     def objections(
         self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
     ) -> Sequence[str]:

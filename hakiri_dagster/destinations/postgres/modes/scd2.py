@@ -46,6 +46,7 @@ _KEPT = (
 class Scd2(Mode):
     clears_target = False
     looks_for_load_ids = False
+    leaves_load_ids = True
 
     @override
     def schema_objections(self, table: Table, schema: SourceSchema) -> Sequence[str]:

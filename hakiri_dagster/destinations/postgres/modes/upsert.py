@@ -40,6 +40,7 @@ PROVENANCE = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COL
 class Upsert(Mode):
     clears_target = False
     looks_for_load_ids = False
+    leaves_load_ids = True
 
     @override
     def objections(
