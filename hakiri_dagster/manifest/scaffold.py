@@ -52,7 +52,7 @@ _PRODUCTS_JSON = """\
 {
   "$schema": "../../.hakiri/schema/pipeline.json",
   "id": "catalogue",
-  "description": "The same language in JSON. All rows are replaced in one transaction.",
+  "description": "The same language in JSON. All rows are replaced in one moment.",
   "source": { "connector": "files", "config": { "path": "data", "format": "csv" } },
   "tables": ["products"],
   "load": { "mode": "blue_green" }

@@ -120,9 +120,8 @@ def test_duplicates_already_in_an_adopted_target_are_told(make_shop: MakeShop) -
         shop.ensure()
     assert caught.value.what == (
         "2 key(s) occur more than once in the target, so it cannot have a unique index on (id): "
-        "(7) 2 times; (9) 2 times"
+        "(7) 2 times; (9) 2 times; remove the duplicates there, or choose another upsert_key"
     )
-    assert "remove the duplicates" in str(caught.value)
 
 
 @pytest.mark.parametrize(
