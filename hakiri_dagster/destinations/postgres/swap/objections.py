@@ -61,7 +61,9 @@ WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY({oids}) AND d.dep
                        WHERE r.oid = d.objid AND v.relkind IN ('v', 'm', 'r', 'p')))
   AND NOT (d.classid = 'pg_trigger'::regclass
            AND EXISTS (SELECT FROM pg_trigger t WHERE t.oid = d.objid AND (t.tgrelid = ANY({oids}) OR t.tgisinternal)))
-  AND d.classid NOT IN ('pg_policy'::regclass, 'pg_proc'::regclass)
+  AND NOT (d.classid = 'pg_attrdef'::regclass
+           AND EXISTS (SELECT FROM pg_attrdef f WHERE f.oid = d.objid AND f.adrelid = ANY({oids})))
+  AND d.classid NOT IN ('pg_policy'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass)
   AND NOT (d.classid = 'pg_class'::regclass AND d.objid IN (SELECT inhrelid FROM pg_inherits))
 """
 

@@ -235,3 +235,10 @@ def test_a_schema_of_the_search_path_is_as_good_as_any(make_shop: MakeShop) -> N
     shop.publish([order(2), order(3)])
     assert shop.query("SELECT id FROM public.orders ORDER BY id") == [(2,), (3,)]
     assert shop.query("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'orders' ORDER BY 1") == indexes
+
+
+@pytest.mark.parametrize("kept", ["STORED", "VIRTUAL"])
+def test_a_column_that_the_target_computes_is_no_obstacle(shop: Shop, kept: str) -> None:
+    shop.query(f"ALTER TABLE raw.orders ADD twice numeric GENERATED ALWAYS AS (amount * 2) {kept}")
+    shop.publish([order(7, amount="2.50")])
+    assert shop.query("SELECT id, twice FROM raw.orders") == [(7, 5)]

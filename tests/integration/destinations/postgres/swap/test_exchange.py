@@ -15,6 +15,7 @@ from hakiri_dagster.destinations.postgres.swap import exchange, places, sibling
 from hakiri_dagster.destinations.postgres.swap.completion import complete
 from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
+from hakiri_dagster.destinations.postgres.swap.objections import objections
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
 from hakiri_dagster.engine.postgres_account import INSTALLED_IN
 
@@ -67,6 +68,7 @@ def exchanged(connection: Connection, table: str, fill: str) -> None:
     old = places.oid_of(connection, f'{schema}."{name}"')
     with connection.transaction():
         names_in_full(connection)
+        assert objections(connection, old) == []
         tables = sibling.make(connection, old, schema, name, "hakiri_7_")
     connection.execute(fill.encode())
     with connection.transaction():
