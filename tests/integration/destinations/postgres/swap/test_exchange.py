@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import psycopg
@@ -18,6 +19,8 @@ from hakiri_dagster.destinations.postgres.swap.matviews import build_materialize
 from hakiri_dagster.destinations.postgres.swap.objections import objections
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
 from hakiri_dagster.engine.postgres_account import INSTALLED_IN
+from hakiri_dagster.planning.columns import Column, SourceSchema
+from tests.integration.destinations.postgres.conftest import MakeShop
 
 EVERYTHING = Path(__file__).with_name("everything.sql").read_text()
 EVERYTHING_PARTITIONED = Path(__file__).with_name("everything_partitioned.sql").read_text()
@@ -95,6 +98,22 @@ def test_nothing_is_lost_but_the_rows(shop: Connection, database_url: str) -> No
     assert shop.execute('SELECT min(id), max(id) FROM shop."Or ders"').fetchone() == (100, 150)
     assert shop.execute('SELECT sum("how many") FROM "Re ports"."mat view"').fetchone() == (51,)
     assert shop.execute("SELECT count(*) FROM shop.of_mat").fetchone() == (10,)
+
+
+ADOPTED = SourceSchema((Column("id", "int"), Column("customer", "int"), Column("amount", "decimal(10,2)")))
+
+
+def test_a_load_of_such_a_table_keeps_it_all_too(shop: Connection, database_url: str, make_shop: MakeShop) -> None:
+    target = {"target_schema": "shop", "target_name": "Or ders", "cursor": None}
+    load = make_shop("blue_green", schema=ADOPTED, **target)
+    load.publish([(1, 4, Decimal(2))])  # from here on the target has a load id, too
+    before = definitions(database_url)
+    load.publish([(1, 4, Decimal(3)), (2, 5, Decimal(8))])
+    assert definitions(database_url) == before
+    assert shop.execute('SELECT id, customer, twice FROM shop."Or ders" ORDER BY id').fetchall() == [
+        (1, 4, Decimal(6)),
+        (2, 5, Decimal(16)),
+    ]
 
 
 def test_it_can_be_done_again_and_again(shop: Connection, database_url: str) -> None:
