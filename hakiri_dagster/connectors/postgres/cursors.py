@@ -144,7 +144,7 @@ def cursor_of(relation: Relation, name: str, text_columns: frozenset[str], where
         raise SourceError(
             f"the cursor column {name!r} does not exist",
             where=where,
-            hint=near or "check `incremental` in the manifest",
+            hint=near or "check `incremental`, or `load.watermark_column`, in the manifest",
         )
     if column.cursor_kind is None or name in text_columns:
         kind = "text" if name in text_columns else column.native
