@@ -24,12 +24,20 @@ CREATE TABLE old.orders_1 PARTITION OF old.orders FOR VALUES WITH (MODULUS 2, RE
 CREATE TABLE raw.recent PARTITION OF raw.orders FOR VALUES FROM (100) TO (200);
 """
 
+OF_HISTORY = """
+ALTER TABLE raw.orders DROP CONSTRAINT orders_pkey, ADD valid_from timestamptz, ADD valid_to timestamptz,
+                       ADD is_current boolean
+"""
+
 every_mode = pytest.mark.parametrize("mode", sorted(MODES))
 
 
 def partitioned(make_shop: MakeShop, mode: LoadMode) -> Shop:
-    shop = make_shop(mode, upsert_key=("id", "updated_at") if mode in ("upsert", "delete_missing") else ())
+    merges = mode in ("upsert", "delete_missing", "scd2")
+    shop = make_shop(mode, upsert_key=("id", "updated_at") if merges else ())
     shop.query(PARTITIONED)
+    if mode == "scd2":
+        shop.query(OF_HISTORY)
     return shop
 
 
@@ -40,7 +48,7 @@ def test_the_same_slice_twice_leaves_the_same_rows(make_shop: MakeShop, mode: Lo
     second = [order(1, "anne"), order(2, "bob", updated_at=150), order(3, "cid", updated_at=99)]
     shop.publish(second)
     shop.publish(second)
-    assert shop.query("SELECT id, customer, updated_at FROM raw.orders ORDER BY 1") == [
+    assert shop.query(f"SELECT id, customer, updated_at FROM {shop.now} ORDER BY 1") == [
         (1, "anne", 1),
         (2, "bob", 150),
         (3, "cid", 99),
