@@ -28,7 +28,7 @@ def look_at_columns(
     known = audit.schemas.known(table.pipeline_id, table.name)
     reading = Reading(
         schema,
-        key=table.upsert_key or table.primary_key or schema.primary_key,
+        key=() if table.upsert_key or table.primary_key else schema.primary_key,  # else `mode_switch` has a word on it
         declared=table.columns,
         renamed=table.renamed,
         inferred=source.text_format,

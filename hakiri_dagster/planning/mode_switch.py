@@ -38,8 +38,8 @@ _INDEX_STAYS = (
     "rows are added from now on; the unique index on the key stays and refuses a second row of a key: drop it if "
     "keys may repeat"
 )
-_HISTORY = "the rows that are there become the first versions; each change adds one from now on"
-_PAST = "closed versions stay in the target as rows like any other; drop the target and apply to have none of them"
+_HISTORY = "history needs a target with valid_from, valid_to and is_current: give the table another `target`"
+_PAST = "a target of history takes rows with a time only: give the table another `target`, or drop this one and apply"
 _IN_ORDER = "chunks go in order from now on, and what comes below the mark is not loaded"
 
 _INTO: Mapping[LoadMode, str] = {
@@ -65,10 +65,7 @@ PAIRS: Mapping[tuple[LoadMode, LoadMode], str] = {
     ("delete_missing", "upsert"): "nothing is deleted any more: what the source loses stays in the target",
     ("truncate", "blue_green"): "the rows are the same; the table is exchanged instead of emptied",
     ("blue_green", "truncate"): "the rows are the same; the table is emptied and filled instead of exchanged",
-    ("scd2", "append"): _PAST,
-    ("scd2", "incremental_watermark"): _PAST,
-    ("scd2", "upsert"): f"{_PAST}; several versions of a key refuse the unique index",
-    ("scd2", "delete_missing"): f"{_PAST}; several versions of a key refuse the unique index",
+    **{("scd2", after): _PAST for after in _INTO if after != "scd2"},
 }
 """Every change of one mode into another, and what it does."""
 

@@ -149,7 +149,7 @@ def _dropped(before: Mapping[str, KnownColumn], schema: SourceSchema) -> Iterato
 def _key(known: KnownSchema, renames: Sequence[Change], key: tuple[str, ...]) -> Iterator[Change]:
     new_names = {rename.before: rename.column for rename in renames}
     before = tuple(new_names.get(name, name) for name in known.key)
-    if set(before) != set(key):
+    if before and key and set(before) != set(key):
         yield Change("key_changed", "", ", ".join(before) or None, ", ".join(key) or None, known.version)
 
 

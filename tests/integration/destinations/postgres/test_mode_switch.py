@@ -6,6 +6,7 @@ from itertools import permutations
 
 import pytest
 
+from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.load_spec import WHOLE_TABLE_MODES, LoadMode
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.mode_switch import LastLoad
@@ -34,6 +35,16 @@ def test_one_load_in_the_new_mode_neither_loses_nor_doubles_rows(
     make_shop(after).publish(THIRD, slice_of(after))
     rows = shop.query("SELECT id, customer FROM raw.orders ORDER BY id")
     assert rows == [(1, "ann"), (2, "ben"), (3, "dan")]
+
+
+@pytest.mark.parametrize("other", MODES)
+def test_a_target_of_history_and_any_other_do_not_become_each_other(make_shop: MakeShop, other: LoadMode) -> None:
+    make_shop("scd2", target_name="history").publish(FIRST)
+    with pytest.raises(DestinationError, match="valid_from is NOT NULL without a default"):
+        make_shop(other, target_name="history").ensure()
+    make_shop(other).publish(FIRST, slice_of(other))
+    with pytest.raises(DestinationError, match="has no valid_from, valid_to, is_current; give"):
+        make_shop("scd2").ensure()
 
 
 @pytest.mark.parametrize("between", ["upsert", "delete_missing"])

@@ -25,7 +25,7 @@ CREATE TABLE raw.recent PARTITION OF raw.orders FOR VALUES FROM (100) TO (200);
 """
 
 OF_HISTORY = """
-ALTER TABLE raw.orders DROP CONSTRAINT orders_pkey, ADD valid_from timestamptz, ADD valid_to timestamptz,
+ALTER TABLE raw.orders DROP CONSTRAINT orders_pkey, ADD valid_from timestamptz NOT NULL, ADD valid_to timestamptz,
                        ADD is_current boolean
 """
 

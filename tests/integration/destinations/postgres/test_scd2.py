@@ -267,7 +267,7 @@ COLUMNS = "id bigint, customer text, gone boolean, updated_at timestamptz, valid
 
 
 def test_a_target_that_has_the_columns_is_used_as_it_is(shop: Shop) -> None:
-    columns = COLUMNS.format("timestamp", "timestamptz", "boolean")
+    columns = COLUMNS.format("timestamp NOT NULL", "timestamptz", "boolean")
     shop.query(
         f"CREATE SCHEMA raw; CREATE TABLE raw.orders (number serial PRIMARY KEY, {columns}, note text DEFAULT 'n')"
     )
@@ -281,7 +281,8 @@ def test_a_target_that_has_the_columns_is_used_as_it_is(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("id bigint, customer text", "the target exists and has no valid_from, valid_to, is_current; add what"),
+        ("id bigint, customer text", "the target exists and has no valid_from, valid_to, is_current; give the table"),
+        (COLUMNS.format("timestamptz", "timestamptz", "boolean"), "valid_from may be NULL in the target"),
         (COLUMNS.format("date", "timestamptz", "boolean"), "valid_from is date in the target, and scd2 needs"),
         (COLUMNS.format("timestamptz", "timestamptz", "text"), "is_current is text in the target, and scd2 needs"),
         (
