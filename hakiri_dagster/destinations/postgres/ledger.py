@@ -56,7 +56,7 @@ FROM hakiri.ledger WHERE load_id = %s
 _CLEAR = """
 UPDATE hakiri.ledger
 SET superseded_by = CASE WHEN pipeline_id = %(pipeline)s AND table_name = %(table)s THEN %(load_id)s ELSE 0 END
-WHERE target = %(target)s
+WHERE target = %(target)s AND load_id <> %(load_id)s
   AND (superseded_by IS NULL OR superseded_by <> 0 AND (pipeline_id, table_name) <> (%(pipeline)s, %(table)s))
 """
 
@@ -127,13 +127,8 @@ def record(
     cursor_committed: int | None,
     cursor_max: int | None,
     replaced: Replacement,
-    clears_target: bool,
 ) -> LedgerEntry:
-    """`clears_target`: what other pipelines had loaded into the target is gone as well."""
-    if clears_target:
-        connection.execute(_CLEAR, {**_named(load.table), "load_id": load.fence.load_id})
-        watermarks.forget(connection, load.table)
-    elif replaced.superseded:
+    if replaced.superseded:
         connection.execute(
             "UPDATE hakiri.ledger SET superseded_by = %s WHERE load_id = ANY(%s)",
             (load.fence.load_id, list(replaced.superseded)),
@@ -158,6 +153,12 @@ def record(
     ).fetchone()
     assert row is not None  # INSERT … RETURNING of one row
     return _entry(row)
+
+
+def clear_target(connection: Connection, load: Load) -> None:
+    """What was in the target before this load is gone, other pipelines' rows as well."""
+    connection.execute(_CLEAR, {**_named(load.table), "load_id": load.fence.load_id})
+    watermarks.forget(connection, load.table)
 
 
 def forget_target(connection: Connection, table: Table) -> None:

@@ -64,12 +64,11 @@ class OpenLoad:
                     cursor_committed=cursor_committed,
                     cursor_max=self.cursor_max,
                     replaced=self.replaced,
-                    clears_target=mode_of(self.load.table).clears_target,
                 )
-                if mode_of(self.load.table).clears_target:
-                    marks.forget(self.connection, self.load.table)
                 owed_hooks.note(self.connection, self.load, owes)
                 self.staged.expose()
+                if mode_of(self.load.table).clears_target:
+                    self._forget_others()
             published = self._commit(entry)
         finally:
             self.undo()
@@ -82,6 +81,11 @@ class OpenLoad:
     def undo(self) -> None:
         self.connections.give_back(self.connection)
         self.staged.discard()
+
+    def _forget_others(self) -> None:
+        """When nobody else can write to the target: what was published until now is gone, and nothing comes after."""
+        ledger.clear_target(self.connection, self.load)
+        marks.forget(self.connection, self.load.table)
 
     def _refuse_overtaken_bounds(self) -> None:
         """A slice that overlaps and was published since `prepare` looked would have its rows twice."""

@@ -40,15 +40,20 @@ def exist(connection: Connection, table: Table) -> bool:
 
 
 def columns(connection: Connection, table: Table) -> tuple[str, ...]:
-    """None where there are no marks."""
+    """Empty where there are no marks."""
     rows = connection.execute(_COLUMNS, (marks_of(table).as_string(connection),)).fetchall()
     return tuple(name for name, _ in rows)
+
+
+def lock(connection: Connection, table: Table) -> None:
+    """One load after the other looks at the marks and adds to them."""
+    connection.execute(_LOCK, (target_of(table),))
 
 
 def make(connection: Connection, table: Table, target: Target, key: Sequence[str], at: str) -> sql.Identifier:
     """Made in the load's own transaction. What was noted of another key, or in another order, says nothing here."""
     marks = marks_of(table)
-    connection.execute(_LOCK, (target_of(table),))
+    lock(connection, table)
     kinds = {column.name: column.type for column in target.columns}
     wanted = [*((column, kinds[column]) for column in key), ("_hakiri_at", kinds[at]), ("_hakiri_deleted", "boolean")]
     present = connection.execute(_COLUMNS, (marks.as_string(connection),)).fetchall()

@@ -50,7 +50,7 @@ class Staged(Protocol):
         return None
 
     def expose(self) -> None:
-        """Makes it visible, in the open transaction. The ledger's row is written; the commit follows at once."""
+        """Makes it visible, in the open transaction. The ledger's row is written; the commit follows soon."""
         ...
 
     def finish(self) -> None:
@@ -91,7 +91,8 @@ class InTransaction(Staged):
 
 class Mode(Protocol):
     clears_target: bool
-    """A load removes every row of the target, whoever loaded it."""
+    """After a load the target holds its rows and nobody else's, whoever loaded them. Until the commit nobody else can
+    add any."""
 
     looks_for_load_ids: bool
     """It finds the rows of earlier loads by their load ids."""

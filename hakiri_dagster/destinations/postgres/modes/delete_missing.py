@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from psycopg import sql
 from typing_extensions import override
 
+from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.modes import deletes
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
@@ -30,6 +31,14 @@ class DeleteMissing(Upsert):
             return InTransaction(staged.rows, (_KEPT.format(count=set_aside),))
         deletes.delete_missing(work, self.key(work.load.table))
         return staged
+
+    @override
+    def _keep_out(self, work: Work) -> None:
+        """Rows that others have written and not committed could not be deleted; readers go on."""
+        target = work.load.target
+        work.connection.execute(
+            sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(relation(target.schema, target.name))
+        )
 
     @override
     def _not_older(self, work: Work, new: str) -> list[sql.Composable]:

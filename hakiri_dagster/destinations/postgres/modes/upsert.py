@@ -69,6 +69,7 @@ class Upsert(Mode):
     @override
     def stage(self, work: Work) -> InTransaction:
         rows = stage_candidate(work)
+        self._keep_out(work)
         if rows:
             self._merge(work)
         return InTransaction(rows)
@@ -76,6 +77,11 @@ class Upsert(Mode):
     @override
     def parallel(self, target: Target) -> bool:
         return False
+
+    def _keep_out(self, work: Work) -> None:
+        """A load of older rows waits for an open one, whose deletes it would not see."""
+        if deletes.deletes_rows(work.load.table) and cursor_of(work) is not None:
+            marks.lock(work.connection, work.load.table)
 
     def _merge(self, work: Work) -> None:
         table = work.load.table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import permutations
 from typing import Any
 
@@ -200,3 +201,16 @@ def test_a_mark_that_is_no_time_in_the_target_is_refused(make_shop: MakeShop) ->
     )
     with pytest.raises(DestinationError, match="soft_delete needs a time in the target, and deleted is none"):
         shop.ensure()
+
+
+@pytest.mark.parametrize("first", [[], [(1, "ann", False, 1)]], ids=["unknown", "known"])
+def test_an_older_row_waits_for_the_open_load_that_deletes_its_key(make_shop: MakeShop, first: Any) -> None:
+    shop, other = flagged_shop(make_shop), flagged_shop(make_shop)
+    shop.publish(first, window(0, 10))
+    deleting = shop.prepare([(1, "ann", True, 25)], window(20, 30))
+    with ThreadPoolExecutor() as thread:
+        late = thread.submit(other.publish, [(1, "old", False, 15), (2, "bob", False, 15)], window(10, 20))
+        wait([late], timeout=0.5)
+        deleting.publish(25, 0)
+        late.result(30)
+    assert rows(shop) == [(2, "bob")]

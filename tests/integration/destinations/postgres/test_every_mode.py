@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -11,16 +12,18 @@ from itertools import pairwise
 import psycopg
 import pytest
 
+from hakiri_dagster.destinations.contract import PreparedLoad
 from hakiri_dagster.destinations.postgres.modes.registry import MODES
 from hakiri_dagster.errors import DestinationUnavailable, EmptySource, LeaseLost, NotYet, RowCountMismatch
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
-from tests.integration.destinations.postgres.scenario import Shop, order, window
+from tests.integration.destinations.postgres.scenario import ORDERS, Shop, order, window
 
 every_mode = pytest.mark.parametrize("mode", sorted(MODES))
 
 FIRST = [order(1, "ann"), order(2, "bob")]
+TIMED = SourceSchema((*ORDERS.columns[:-1], Column("updated_at", "timestamp")))
 SECOND = [order(1, "ann"), order(2, "ben"), order(3, "cid")]
 
 
@@ -118,6 +121,37 @@ def test_the_winner_publishes_though_the_loser_still_holds_its_locks(make_shop: 
     shop.prepare(SECOND)  # its worker died: nobody will undo it
     shop.publish(SECOND)
     assert shop.ids() == [1, 2, 3]
+
+
+@every_mode
+@pytest.mark.parametrize("first_published", [0, 1])
+def test_two_living_loads_of_different_slices_leave_the_rows_that_the_ledger_tells_of(
+    make_shop: MakeShop, mode: LoadMode, first_published: int
+) -> None:
+    """One may wait for the other, or publish nothing, which is said."""
+    shop = make_shop(mode, schema=TIMED, load={"close_missing": False}) if mode == "scd2" else make_shop(mode)
+    shop.publish([order(0, updated_at=0)], window(-10, 0))
+    slices = [(order(1, updated_at=5), window(0, 10)), (order(2, updated_at=15), window(10, 20))]
+
+    def prepared(which: int) -> PreparedLoad:
+        row, slice_ = slices[which]
+        load = shop.load(slice_)
+        return shop.destination.prepare(load, shop.candidate(load, [row]))
+
+    def late() -> None:
+        with suppress(DestinationUnavailable):
+            prepared(1 - first_published).publish(15, 0)
+
+    early = prepared(first_published)
+    with ThreadPoolExecutor() as thread:
+        other = thread.submit(late)
+        wait([other], timeout=0.3)
+        with suppress(DestinationUnavailable):
+            early.publish(15, 0)
+        other.result(30)
+    live = {entry.chunk_key for entry in shop.destination.ledger(shop.table) if not entry.superseded}
+    assert live & {"0..10", "10..20"}
+    assert shop.ids() == [id_ for id_, key in enumerate(["-10..0", "0..10", "10..20"]) if key in live]
 
 
 @every_mode
