@@ -3,7 +3,7 @@ and only if, the load is published; what it copies is what was committed when th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
 
@@ -14,6 +14,7 @@ from hakiri_dagster.destinations.contract import Load
 from hakiri_dagster.destinations.postgres.catalog import stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections, relation
 from hakiri_dagster.destinations.postgres.control_schema import SCHEMA
+from hakiri_dagster.destinations.postgres.privacy import keep_private
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 
@@ -37,13 +38,6 @@ SELECT EXISTS (SELECT FROM hakiri.backup
 _NOTE = """
 INSERT INTO hakiri.backup (load_id, pipeline_id, table_name, target, run_id, relation, rows, made_before)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
-"""
-
-# What default privileges give away; the owner's own stay.
-_GRANTEES = """
-SELECT DISTINCT CASE grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(grantee) END
-FROM pg_class CROSS JOIN LATERAL aclexplode(relacl)
-WHERE oid = to_regclass(format('hakiri.%%I', %s::text)) AND grantee <> relowner
 """
 
 
@@ -70,7 +64,7 @@ def keep_rows(connection: Connection, load: Load, before: Literal["load", "resto
         copied = connection.execute(
             sql.SQL("CREATE TABLE {} AS SELECT * FROM {}").format(relation(SCHEMA, name), target)
         ).rowcount
-    _keep_private(connection, name)
+    keep_private(connection, _oid(connection, name))
     connection.execute(_NOTE, (load.fence.load_id, *_of(load.table), load.run_id, name, copied, before))
     return True
 
@@ -104,11 +98,10 @@ def _every_row(connection: Connection) -> Iterator[None]:
     connection.execute("SELECT set_config('row_security', %s, true)", was)
 
 
-def _keep_private(connection: Connection, name: str) -> None:
-    grantees: Sequence[tuple[str | None]] = connection.execute(_GRANTEES, (name,)).fetchall()
-    for (grantee,) in grantees:
-        role = sql.SQL("PUBLIC") if grantee is None else sql.Identifier(grantee)
-        connection.execute(sql.SQL("REVOKE ALL ON TABLE {} FROM {}").format(relation(SCHEMA, name), role))
+def _oid(connection: Connection, name: str) -> int:
+    found = connection.execute("SELECT to_regclass(format('hakiri.%%I', %s::text))::oid::bigint", (name,)).fetchone()
+    assert found is not None
+    return int(found[0])
 
 
 def _of(table: Table) -> tuple[str, str, str]:

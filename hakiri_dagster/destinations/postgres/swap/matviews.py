@@ -1,5 +1,6 @@
 """Materialized views on tables that are to be exchanged, and on one another. PostgreSQL cannot make them refer to other
-relations, so each is built anew from the new rows, before anybody waits, and takes the old one's place with them."""
+relations, so each is built anew from the new rows, before anybody waits, and takes the old one's place with them. Its
+text is its owner's, so it is carried out with the owner's rights, and never with those of the role that loads."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from typing import LiteralString
 from psycopg import sql
 
 from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.privacy import keep_private
 from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
-from hakiri_dagster.destinations.postgres.swap.places import Pair, name_in, oid_of, place_of, run
+from hakiri_dagster.destinations.postgres.swap.places import Pair, name_in, oid_of, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import about, members, names_in_full
 from hakiri_dagster.destinations.postgres.swap.sibling import storage_of
 from hakiri_dagster.errors import DestinationError
@@ -29,6 +31,17 @@ SELECT m.oid::bigint, m.relispopulated FROM reader JOIN pg_class m ON m.oid = re
 GROUP BY m.oid ORDER BY max(level), m.oid
 """
 
+# Columns are told by their names: the new relation has numbered its own anew.
+_RIGHTS_TO_READ: LiteralString = """
+SELECT format('GRANT SELECT ON TABLE %s TO %I', {new}::regclass, rolname)
+FROM pg_class v JOIN pg_roles o ON o.oid = v.relowner
+WHERE v.oid = {view} AND has_table_privilege(o.oid, {old}::oid, 'SELECT')
+UNION ALL
+SELECT format('GRANT SELECT (%I) ON TABLE %s TO %I', attname, {new}::regclass, rolname)
+FROM pg_class v JOIN pg_roles o ON o.oid = v.relowner JOIN pg_attribute a ON a.attrelid = {old}
+WHERE v.oid = {view} AND attnum > 0 AND NOT attisdropped AND NOT has_table_privilege(o.oid, {old}::oid, 'SELECT')
+  AND has_column_privilege(o.oid, {old}::oid, attnum, 'SELECT')
+"""
 
 _READ: LiteralString = """
 SELECT DISTINCT d.refobjid::bigint FROM pg_rewrite r
@@ -53,19 +66,35 @@ def _build(connection: Connection, oid: int, populated: bool, known: Sequence[Pa
     definition = _definition(connection, oid, schemas)
     made_with = storage_of(connection, oid)
     place = f"{schema}.{prefix}{oid}"
-    data = "WITH DATA" if populated else "WITH NO DATA"
     with _under_old_names(connection, read, f"{prefix}schema") as helper:
         run(connection, f"SET LOCAL search_path = {', '.join([helper, *schemas])}")
-        run(connection, f"CREATE MATERIALIZED VIEW {place} {made_with.clauses} AS {definition} {data}")
+        run(connection, f"CREATE MATERIALIZED VIEW {place} {made_with.clauses} AS {definition} WITH NO DATA")
         names_in_full(connection)
     run(connection, f"ALTER MATERIALIZED VIEW {place} OWNER TO {made_with.owner}")
     new = oid_of(connection, place)
+    keep_private(connection, new)
     if _read(connection, new, known):
         raise DestinationError(
             f"materialized view {name} reads a relation whose name another one hides, so it cannot be built anew",
             hint="rename one of the two relations that bear the same name in two schemas",
         )
+    if populated:
+        with _readable_by_owner(connection, oid, read):
+            run(connection, f"REFRESH MATERIALIZED VIEW {place}")
     return Pair("MATERIALIZED VIEW", oid, new)
+
+
+@contextmanager
+def _readable_by_owner(connection: Connection, view: int, pairs: Sequence[Pair]) -> Iterator[None]:
+    """Its owner may read of the new relations what it may read of the old ones, and nothing of them afterwards."""
+    for pair in pairs:
+        query = sql.SQL(_RIGHTS_TO_READ).format(
+            view=sql.Literal(view), old=sql.Literal(pair.old), new=sql.Literal(pair.new)
+        )
+        run_all(connection, [line for (line,) in connection.execute(query).fetchall()])
+    yield
+    for pair in pairs:
+        keep_private(connection, pair.new)
 
 
 def _read(connection: Connection, view: int, known: Sequence[Pair]) -> list[Pair]:

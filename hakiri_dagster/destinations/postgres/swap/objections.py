@@ -91,10 +91,27 @@ FROM reads JOIN pg_class read ON read.oid = relation AND read.relkind = 'm' AND 
 WHERE populated AND reader IN (SELECT oid FROM exchanged) AND relation IN (SELECT oid FROM exchanged)
 """
 
+# While such a view is built the new rows have no policies yet.
+_POLICIES_OF_MATERIALIZED_VIEWS: LiteralString = """
+SELECT t.oid::bigint, format('row-level security keeps rows from %I, who owns materialized view %s', rolname,
+                             v.oid::regclass)
+FROM pg_class t JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid
+JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+JOIN pg_class v ON v.oid = r.ev_class AND v.relkind = 'm' AND v.relispopulated
+JOIN pg_roles o ON o.oid = v.relowner
+WHERE t.oid = ANY({oids}) AND t.relrowsecurity AND NOT o.rolsuper AND NOT o.rolbypassrls
+  AND (t.relforcerowsecurity OR NOT pg_has_role(o.oid, t.relowner, 'USAGE'))
+GROUP BY t.oid, o.rolname, v.oid
+"""
+
 
 def objections(connection: Connection, oid: int) -> list[str]:
     members = family(connection, oid)
-    found = [row for query in (_OF_EACH, _OF_MATERIALIZED_VIEWS) for row in connection.execute(about(query, *members))]
+    found = [
+        row
+        for query in (_OF_EACH, _OF_MATERIALIZED_VIEWS, _POLICIES_OF_MATERIALIZED_VIEWS)
+        for row in connection.execute(about(query, *members))
+    ]
     return [reason if of == oid else f"{_partition(connection, of)}: {reason}" for of, reason in found]
 
 

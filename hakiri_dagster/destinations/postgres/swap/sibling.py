@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
+from hakiri_dagster.destinations.postgres.privacy import keep_private
 from hakiri_dagster.destinations.postgres.swap.indexes import make_index_of_load_ids
 from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.places import Pair, oid_of, place_of, run, run_all
@@ -72,7 +73,9 @@ def _make_empty(connection: Connection, old: int, place: str) -> int:
         f" {'INCLUDING IDENTITY' if identity else ''}) {made_with.clauses}",
     )
     run(connection, f"ALTER TABLE {place} OWNER TO {made_with.owner}")
-    return oid_of(connection, place)
+    new = oid_of(connection, place)
+    keep_private(connection, new)
+    return new
 
 
 @dataclass(frozen=True, slots=True)

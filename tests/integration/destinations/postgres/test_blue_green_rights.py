@@ -1,0 +1,105 @@
+"""An exchange is made with many rights. What others wrote gets none of them, and others get no rows by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from hakiri_dagster.errors import DestinationError
+from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.scenario import Shop, order
+
+ANALYST = "swap analyst"
+Ask = Callable[[str], list[tuple[Any, ...]]]
+
+
+@contextmanager
+def role(shop: Shop, name: str) -> Iterator[None]:
+    shop.query(f'CREATE ROLE "{name}"')
+    yield
+    shop.query(f'DROP OWNED BY "{name}" CASCADE')
+    shop.query(f'DROP ROLE "{name}"')
+
+
+@pytest.fixture
+def shop(make_shop: MakeShop) -> Iterator[Shop]:
+    shop = make_shop("blue_green", primary_key=("id",))
+    shop.publish([order(1), order(2)])
+    with role(shop, ANALYST):
+        shop.query(f'GRANT USAGE, CREATE ON SCHEMA raw TO "{ANALYST}"')
+        yield shop
+
+
+@pytest.fixture
+def analyst(shop: Shop) -> Ask:
+    def ask(statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(shop.url, autocommit=True) as connection:
+            connection.execute(f'SET ROLE "{ANALYST}"'.encode())
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    return ask
+
+
+def test_a_materialized_view_is_built_with_its_owner_s_rights(shop: Shop, analyst: Ask) -> None:
+    shop.query(f'GRANT SELECT ON raw.orders TO "{ANALYST}"')
+    body = "BEGIN RETURN current_user; END"
+    analyst(f"CREATE FUNCTION raw.who() RETURNS name LANGUAGE plpgsql AS '{body}'")
+    analyst("CREATE MATERIALIZED VIEW raw.m AS SELECT id, raw.who() FROM raw.orders")
+    analyst("CREATE UNIQUE INDEX ON raw.m (id)")
+    analyst("CREATE MATERIALIZED VIEW raw.n AS SELECT who, raw.who() AS again FROM raw.m")
+    shop.publish([order(3)])
+    assert shop.query("SELECT * FROM raw.m") == [(3, ANALYST)]
+    assert shop.query("SELECT * FROM raw.n") == [(ANALYST, ANALYST)]
+
+
+def test_a_materialized_view_gets_no_rows_that_its_owner_may_not_read(shop: Shop, analyst: Ask) -> None:
+    shop.query("CREATE TABLE raw.payroll (salary int)")
+    for table in ("orders", "payroll"):
+        shop.query(f'GRANT SELECT ON raw.{table} TO "{ANALYST}"')
+    analyst("CREATE MATERIALIZED VIEW raw.m AS SELECT salary FROM raw.orders, raw.payroll")
+    for table in ("payroll", "orders"):
+        shop.query(f'REVOKE SELECT ON raw.{table} FROM "{ANALYST}"')
+        with pytest.raises(DestinationError, match="permission denied"):
+            shop.publish([order(3)])
+        shop.query(f'GRANT SELECT ON raw.{table} TO "{ANALYST}"')
+    shop.publish([order(3)])
+    assert shop.ids() == [3]
+
+
+def test_the_right_to_read_a_few_columns_is_enough_for_a_materialized_view_of_these(shop: Shop, analyst: Ask) -> None:
+    shop.query(f'GRANT SELECT (id) ON raw.orders TO "{ANALYST}"')
+    analyst("CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders")
+    prepared = shop.prepare([order(3)])
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        analyst("SELECT id FROM raw.orders_new")
+    prepared.publish(None, 0)
+    assert shop.query("SELECT id FROM raw.m") == [(3,)]
+    assert analyst("SELECT id FROM raw.orders") == [(3,)]
+
+
+def test_a_materialized_view_whose_owner_sees_some_rows_only_is_refused_by_name(shop: Shop, analyst: Ask) -> None:
+    shop.query(f'GRANT SELECT ON raw.orders TO "{ANALYST}"')
+    shop.query("ALTER TABLE raw.orders ENABLE ROW LEVEL SECURITY")
+    shop.query(f'CREATE POLICY one ON raw.orders TO "{ANALYST}" USING (id = 1)')
+    analyst("CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders")
+    with pytest.raises(DestinationError, match=r'keeps rows from "swap analyst", who owns materialized view raw\.m'):
+        shop.ensure()
+
+
+@pytest.mark.parametrize("grantee", [f'"{ANALYST}"', "PUBLIC"])
+def test_rows_are_read_by_nobody_before_they_are_published(shop: Shop, analyst: Ask, grantee: str) -> None:
+    shop.query(f"ALTER DEFAULT PRIVILEGES IN SCHEMA raw GRANT SELECT ON TABLES TO {grantee}")
+    shop.query("CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders")
+    shop.query(f"GRANT SELECT ON raw.orders TO {grantee}")
+    prepared = shop.prepare([order(3), order(4, "secret")])
+    for (relation,) in shop.query("SELECT relation::regclass FROM hakiri.sibling"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            analyst(f"SELECT * FROM {relation}")
+    prepared.publish(None, 0)
+    assert analyst("SELECT id FROM raw.orders ORDER BY 1") == [(3,), (4,)]
+    shop.query(f"ALTER DEFAULT PRIVILEGES IN SCHEMA raw REVOKE SELECT ON TABLES FROM {grantee}")
