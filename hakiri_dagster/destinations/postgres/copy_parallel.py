@@ -1,5 +1,5 @@
 """A candidate's blocks into one table through several connections at once. Each commits for itself, so the table must
-be one that nobody reads yet."""
+be one that nobody reads yet, and that this attempt made: a later one makes another of the same name."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from psycopg import sql
 
 from hakiri_dagster.destinations.contract import Load
 from hakiri_dagster.destinations.postgres import fence
-from hakiri_dagster.destinations.postgres.connection import Connections
+from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks, copy_blocks
+from hakiri_dagster.errors import DestinationUnavailable
 
 _STREAMS = 2
 """What encodes the rows needs the other cores."""
 
 
-def copy_in_parallel(connections: Connections, load: Load, blocks: Blocks, place: sql.Identifier) -> int:
+def copy_in_parallel(connections: Connections, load: Load, blocks: Blocks, place: sql.Identifier, made: int) -> int:
     shared = _Shared(blocks.all())
 
     def feed() -> int:
         try:
             with connections.transaction(load.table.label) as connection:
                 fence.name_attempt(connection, load)
+                _hold(connection, load, place, made)
                 return copy_blocks(connection, place, load.columns, iter(shared))
         finally:
             shared.close()
@@ -33,6 +35,21 @@ def copy_in_parallel(connections: Connections, load: Load, blocks: Blocks, place
         streams = [pool.submit(feed) for _ in range(_STREAMS)]
         fed = sum(stream.result() for stream in streams)
     return blocks.checked(fed)
+
+
+def _hold(connection: Connection, load: Load, place: sql.Identifier, made: int) -> None:
+    """Whoever took the chunk over ends the attempts that it sees, and one that opens its connection later sees it. Once
+    locked, the name goes on meaning this table."""
+    fence.check_fence(connection, load, lock=False)
+    connection.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(place))
+    fence.check_fence(connection, load, lock=False)
+    now = connection.execute("SELECT to_regclass(%s)::oid::bigint", (place.as_string(connection),)).fetchone()
+    if now != (made,):
+        raise DestinationUnavailable(
+            f"{place.as_string(connection)}, which was made for the rows, was replaced by another table",
+            where=load.table.label,
+            hint="the load is tried again",
+        )
 
 
 class _Shared:

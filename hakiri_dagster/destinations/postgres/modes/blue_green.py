@@ -21,6 +21,7 @@ from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty
 from hakiri_dagster.destinations.postgres.swap import leftovers, sibling
 from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
 from hakiri_dagster.destinations.postgres.swap.dependents import orphans
+from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey
 from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
 from hakiri_dagster.destinations.postgres.swap.objections import objections
@@ -60,7 +61,7 @@ class BlueGreen(Mode):
         new = _make(work)
         try:
             place = relation(work.load.target.schema, sibling.sibling_name(work.load.target.name))
-            rows = copy_in_parallel(work.connections, work.load, work.blocks, place)
+            rows = copy_in_parallel(work.connections, work.load, work.blocks, place, new[0].new)
             return _Siblings(work, rows, _complete(work, new))
         except BaseException:
             _discard(work)
@@ -107,9 +108,7 @@ class _Siblings(Staged):
 
     @override
     def finish(self) -> None:
-        """What cannot be checked now is tried again, and told, before the next load."""
-        with suppress(HakiriError):
-            check_keys(self.work)
+        check_keys(self.work)
 
     @override
     def discard(self) -> None:
@@ -123,11 +122,13 @@ def _discard(work: Work) -> None:
 
 
 def check_keys(work: Work) -> None:
+    """What cannot be checked now is told after the load, and tried again by the next, whose rows may mend it."""
     table = work.load.table
-    with work.connections.transaction(table.label) as connection:
+    left: list[ChildKey] = []
+    with suppress(HakiriError), work.connections.transaction(table.label) as connection:
         left = leftovers.unchecked(connection, table)
     for key in left:
-        with work.connections.transaction(f"{table.label} ({key.table})") as connection:
+        with suppress(HakiriError), work.connections.transaction(f"{table.label} ({key.table})") as connection:
             leftovers.check_key(connection, key)
 
 

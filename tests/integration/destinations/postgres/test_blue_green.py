@@ -5,11 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 import pytest
 
-from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.destinations.contract import PreparedLoad
+from hakiri_dagster.destinations.postgres.copy_parallel import copy_in_parallel
+from hakiri_dagster.destinations.postgres.modes import blue_green
+from hakiri_dagster.errors import DestinationError, LeaseLost
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, order
 
@@ -95,6 +99,35 @@ def test_an_overtaken_load_leaves_the_table_of_the_one_that_took_over(shop: Shop
     assert shop.ids() == [8]
 
 
+def test_a_worker_that_wakes_up_too_late_adds_nothing_to_its_successor_s_table(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_over: list[PreparedLoad] = []
+
+    def stalled(*arguments: Any) -> int:
+        monkeypatch.undo()
+        taken_over.append(shop.prepare([order(8), order(9)]))
+        return copy_in_parallel(*arguments)
+
+    monkeypatch.setattr(blue_green, "copy_in_parallel", stalled)
+    with pytest.raises(LeaseLost):
+        shop.prepare([order(7)])
+    taken_over[0].publish(None, 0)
+    assert shop.ids() == [8, 9]
+
+
+def test_rows_go_into_the_very_table_that_was_made_for_them(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disturbed(*arguments: Any) -> int:
+        monkeypatch.undo()
+        shop.query("ALTER TABLE raw.orders_new RENAME TO elsewhere; CREATE TABLE raw.orders_new (LIKE raw.orders)")
+        return copy_in_parallel(*arguments)
+
+    monkeypatch.setattr(blue_green, "copy_in_parallel", disturbed)
+    with pytest.raises(DestinationError, match="was replaced by another table"):
+        shop.prepare([order(7)])
+    assert shop.query("SELECT count(*) FROM raw.orders_new") == [(0,)]
+
+
 def test_a_table_of_somebody_else_s_that_bears_the_name_is_left_alone(shop: Shop) -> None:
     shop.query("CREATE TABLE raw.orders_new AS SELECT 1 AS mine")
     with pytest.raises(DestinationError, match=r"raw\.orders_new, and there is a table of that name"):
@@ -136,6 +169,18 @@ def test_a_key_that_rows_break_which_came_meanwhile_is_told(shop: Shop) -> None:
     shop.query("DELETE FROM raw.lines")
     shop.publish([order(3)])
     assert shop.destination.unchecked_keys(shop.table) == []
+
+
+def test_a_load_that_mends_a_broken_key_is_not_refused_for_it(shop: Shop) -> None:
+    shop.query("CREATE TABLE raw.lines (order_id bigint CONSTRAINT of_order REFERENCES raw.orders)")
+    prepared = shop.prepare([order(2)])
+    shop.query("INSERT INTO raw.lines VALUES (1)")
+    prepared.publish(None, 0)
+    shop.publish([order(3)])
+    assert shop.destination.unchecked_keys(shop.table) == ["of_order of raw.lines"]
+    shop.publish([order(1), order(2)])
+    assert shop.destination.unchecked_keys(shop.table) == []
+    assert shop.query("SELECT convalidated FROM pg_constraint WHERE conname = 'of_order'") == [(True,)]
 
 
 def test_a_key_that_was_not_checked_before_the_worker_died_is_checked_by_the_next_load(shop: Shop) -> None:
