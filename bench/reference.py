@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psycopg
@@ -73,14 +73,15 @@ class Warehouse:
         flags = [flag for command in commands for flag in ("-c", command)]
         return self._client("psql", "-Xq", "-v", "ON_ERROR_STOP=1", *flags)
 
-    def pgbench(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return self._client("pgbench", *arguments)
+    def pgbench(self, *arguments: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        return self._client("pgbench", *arguments, PGOPTIONS=options)
 
-    def _client(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _client(self, name: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         binary = reachable_binaries(self._server.home.account) / name
         return subprocess.Popen(
             [binary, *arguments],
-            env={**os.environ, **_environment(self.url)},
+            env={**os.environ, **_environment(self.url), **environment},
             stdout=subprocess.DEVNULL,
         )
 

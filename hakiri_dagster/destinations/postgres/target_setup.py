@@ -29,7 +29,7 @@ def ensure_target(planner: TargetPlanner) -> Target:
     planner.connection.execute(_LOCK, (planner.table.target_schema, planner.table.target_name))
     found = _find(planner)
     changes = _wanted(planner, found)
-    between_readers(planner.connection, lambda: _make(planner, changes))
+    between_readers(planner.connection, lambda _: _make(planner, changes), where=planner.table.label)
     if found is None:
         ledger.forget_target(planner.connection, planner.table)
         marks.forget(planner.connection, planner.table)

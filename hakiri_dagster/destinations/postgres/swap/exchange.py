@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from psycopg import errors
 
+from hakiri_dagster.destinations.postgres.between_readers import Turn
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.belongings import BELONGINGS
 from hakiri_dagster.destinations.postgres.swap.completion import Successors
@@ -53,16 +54,16 @@ def lock_against_changes(connection: Connection, pairs: Sequence[Pair]) -> None:
     run(connection, f"LOCK TABLE {_only(tables)} IN SHARE UPDATE EXCLUSIVE MODE")
 
 
-def lock(connection: Connection, pairs: Sequence[Pair]) -> None:
+def lock(turn: Turn, pairs: Sequence[Pair]) -> None:
     """What leads to a relation before it: whoever comes by it holds that already, and waits for the relation. So those
     that depend on others come first among the pairs, and a table before its partitions."""
     olds, _ = of_each(pairs)
-    for name, kind, owner in connection.execute(about(RELATIONS, *olds)).fetchall():
-        run(connection, _locking(name, kind, owner))
-    named = _named(connection, olds)
+    for name, kind, owner in turn.connection.execute(about(RELATIONS, *olds)).fetchall():
+        turn.lock(_locking(name, kind, owner).encode())
+    named = _named(turn.connection, olds)
     for pair in pairs:
         it = named[pair.old]
-        run(connection, _locking(it.place, it.kind, it.owner))
+        turn.lock(_locking(it.place, it.kind, it.owner).encode())
 
 
 def exchange(connection: Connection, successors: Successors) -> list[ChildKey]:

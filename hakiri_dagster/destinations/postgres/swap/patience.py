@@ -1,25 +1,16 @@
-"""Getting in between readers: a lock that is waited for makes all who come after wait too, so we wait briefly, let them
-pass, and try again with a little more patience."""
+"""The exchange, as soon as readers leave a gap for it."""
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable
 
-from psycopg import errors
-
+from hakiri_dagster.destinations.postgres.between_readers import Turn, between_readers
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey, exchange, lock, lock_against_changes
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
-from hakiri_dagster.errors import DestinationUnavailable
 
-_FIRST_WAIT_MS = 100
-_LONGEST_WAIT_MS = 5_000
-"""Nobody waits longer for us than that."""
 _TRIES_SECONDS = 180
-_PAUSE_SECONDS = 0.5
 
 
 def exchanged(
@@ -30,21 +21,11 @@ def exchanged(
     `reshape` gives the old relations, once they are locked, the shape that the new ones are to be compared with."""
     names_in_full(connection)
     lock_against_changes(connection, successors.pairs)
-    deadline = time.monotonic() + _TRIES_SECONDS
-    wait = _FIRST_WAIT_MS
-    while True:
-        try:
-            with connection.transaction():
-                connection.execute(f"SET LOCAL lock_timeout = {wait}".encode())
-                lock(connection, successors.pairs)
-                reshape()
-                return exchange(connection, successors)
-        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-            if time.monotonic() > deadline:
-                raise DestinationUnavailable(
-                    f"the target was in use for {_TRIES_SECONDS} s without a pause, so nothing was exchanged",
-                    where=label,
-                    hint="see which long transactions hold it in pg_locks; the load is tried again",
-                ) from error
-            time.sleep(random.uniform(0.5, 1.0) * _PAUSE_SECONDS)
-            wait = min(wait * 2, _LONGEST_WAIT_MS)
+
+    def work(turn: Turn) -> list[ChildKey]:
+        lock(turn, successors.pairs)
+        reshape()
+        turn.hurry()
+        return exchange(connection, successors)
+
+    return between_readers(connection, work, where=label, seconds=_TRIES_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -80,6 +81,28 @@ def test_it_waits_for_a_reader_without_keeping_others_out(shop: Shop) -> None:
             assert watch.execute("SELECT count(*) FROM raw.orders").fetchone() == (2,)
         reader.rollback()
         publishing.join()
+    assert shop.ids() == [7]
+
+
+def test_a_reader_that_goes_on_from_the_table_to_a_view_is_never_ended(shop: Shop, make_shop: MakeShop) -> None:
+    """The exchange holds the view and waits for the table: PostgreSQL would end the reader after deadlock_timeout."""
+    shop.query("CREATE VIEW raw.v AS SELECT id FROM raw.orders")
+    ((database,),) = shop.query("SELECT current_database()")
+    shop.query(f"ALTER DATABASE {database} SET deadlock_timeout = '200ms'")  # of connections that are made from here on
+    prepared = make_shop("blue_green", primary_key=("id",)).prepare([order(7)])
+    publishing = threading.Thread(target=lambda: prepared.publish(None, 0))
+    waits_too_long = "SELECT now() - min(waitstart) > '220ms' FROM pg_locks WHERE mode = 'AccessExclusiveLock'"
+    until = time.monotonic() + 3
+    with psycopg.connect(shop.url) as long_reader, psycopg.connect(shop.url, autocommit=True) as watch:
+        long_reader.execute("SELECT count(*) FROM raw.orders")
+        publishing.start()
+        while time.monotonic() < until:
+            with psycopg.connect(shop.url) as reader:
+                reader.execute("SELECT count(*) FROM raw.orders")
+                while time.monotonic() < until and watch.execute(waits_too_long.encode()).fetchone() != (True,):
+                    pass
+                assert reader.execute("SELECT count(*) FROM raw.v").fetchone() == (2,)
+    publishing.join()
     assert shop.ids() == [7]
 
 

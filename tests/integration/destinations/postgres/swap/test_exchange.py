@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -11,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hakiri_dagster.destinations.postgres.between_readers import Turn
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap import exchange, places, sibling
 from hakiri_dagster.destinations.postgres.swap.completion import complete
@@ -84,7 +86,7 @@ def exchanged(connection: Connection, table: str, fill: str) -> None:
         successors = build_materialized_views(connection, tables, "hakiri_7_") + ready
     with connection.transaction():
         names_in_full(connection)
-        exchange.lock(connection, successors.pairs)
+        exchange.lock(Turn(connection, until=time.monotonic() + 30), successors.pairs)
         unchecked = exchange.exchange(connection, successors)
     for key in unchecked:
         exchange.check(connection, key)
