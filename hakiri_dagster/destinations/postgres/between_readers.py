@@ -26,11 +26,11 @@ _LIMITS = """
 SELECT name, setting::bigint / 1000.0 FROM pg_settings WHERE name IN ('deadlock_timeout', 'lock_timeout')
 """
 
-_DESCENDANTS = """
-WITH RECURSIVE member (oid, level) AS (
-    SELECT %s::oid, 0 UNION SELECT inhrelid, level + 1 FROM member JOIN pg_inherits ON inhparent = member.oid)
-SELECT nspname, relname FROM member JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind IN ('r', 'p') ORDER BY level, oid
+_MEMBERS = """
+WITH RECURSIVE member (relation, level) AS (
+    SELECT %s::oid, 0 UNION SELECT inhrelid, level + 1 FROM member JOIN pg_inherits ON inhparent = relation)
+SELECT nspname, relname FROM member JOIN pg_class c ON c.oid = relation JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind IN ('r', 'p') ORDER BY level, relation
 """
 
 
@@ -47,7 +47,7 @@ class Turn:
 
     def lock_table(self, oid: int) -> None:
         """With its partitions."""
-        for place in self.connection.execute(_DESCENDANTS, (oid,)).fetchall():
+        for place in self.connection.execute(_MEMBERS, (oid,)).fetchall():
             self.lock(sql.SQL("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE").format(relation(*place)))
 
     def hurry(self) -> None:

@@ -8,6 +8,7 @@ from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Target
+from hakiri_dagster.destinations.postgres.between_readers import between_readers
 from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
@@ -41,6 +42,7 @@ class Truncate(Mode):
         """The lock that keeps readers out is taken when the first rows are there, not before."""
         refuse_empty_source(work)
         target = relation(work.load.target.schema, work.load.target.name)
+        between_readers(work.connection, lambda turn: turn.lock_table(work.found.oid), where=work.load.table.label)
         work.connection.execute(sql.SQL("TRUNCATE {}").format(target))
         if work.load.target.retyped:
             work.connection.execute(retyping(target, work.load.target.retyped))

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import threading
+
 import psycopg
 import pytest
 
 from hakiri_dagster.errors import DestinationError
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import order
+from tests.integration.destinations.postgres.test_widening import until_somebody_waits
 
 
 def test_the_target_holds_what_the_source_holds(make_shop: MakeShop) -> None:
@@ -76,6 +79,27 @@ def test_the_lock_that_keeps_readers_out_waits_for_the_first_rows(make_shop: Mak
     candidate.before_block = lambda _: seen.append(shop.ids())
     shop.destination.prepare(load, candidate).publish(None, 0)
     assert seen == [[1]]
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_readers_do_not_queue_behind_a_load_that_waits_for_one_of_them(make_shop: MakeShop, partitioned: bool) -> None:
+    shop = make_shop("truncate")
+    if partitioned:
+        shop.query("CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint) PARTITION BY RANGE (id)")
+        shop.query("CREATE TABLE raw.few PARTITION OF raw.orders FOR VALUES FROM (0) TO (10)")
+    shop.publish([order(1)])
+    loading = threading.Thread(target=lambda: shop.publish([order(2)]))
+    with psycopg.connect(shop.url) as reader, psycopg.connect(shop.url, autocommit=True) as other:
+        reader.execute("SELECT * FROM raw.few" if partitioned else "SELECT * FROM raw.orders")
+        loading.start()
+        other.execute("SET statement_timeout = '3s'")
+        for _ in range(2):
+            until_somebody_waits(other, waits=True)
+            assert other.execute("SELECT id FROM raw.orders").fetchall() == [(1,)]
+            until_somebody_waits(other, waits=False)
+        reader.rollback()
+        loading.join(20)
+    assert shop.ids() == [2]
 
 
 def test_what_other_pipelines_loaded_into_the_target_is_superseded(make_shop: MakeShop) -> None:
