@@ -1,27 +1,36 @@
-"""The whole suite. Acceptance tests mostly wait for processes to start, so they run beside all others."""
+"""The whole suite, in parts that run beside each other: each of them mostly waits, for processes that start or for a
+database that is made."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTEST = [sys.executable, "-m", "pytest"]
+DESTINATIONS = "tests/integration/destinations"
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+SPARK = ["tests/unit", "tests/integration", f"--ignore={DESTINATIONS}"]
+OTHERS = [["tests/acceptance"], [DESTINATIONS]]
+"""None of these needs the session that the tests of Spark share."""
 
 
 def main() -> int:
-    with tempfile.TemporaryFile() as said:
-        acceptance = subprocess.Popen([*PYTEST, "tests/acceptance"], cwd=ROOT, stdout=said, stderr=said)
-        try:
-            others = subprocess.call([*PYTEST, "tests/unit", "tests/integration"], cwd=ROOT)
-            acceptance.wait()
-        finally:
-            acceptance.terminate()
+    with ExitStack() as stack:
+        beside = []
+        for part in OTHERS:
+            said = stack.enter_context(tempfile.TemporaryFile())
+            process = subprocess.Popen([*PYTEST, *part], cwd=ROOT, stdout=said, stderr=said)
+            stack.callback(process.terminate)
+            beside.append((process, said))
+        codes = [subprocess.call([*PYTEST, *SPARK], cwd=ROOT)]
+        for process, said in beside:
+            codes.append(process.wait())
             said.seek(0)
             sys.stdout.write(said.read().decode(errors="replace"))
-    return others or acceptance.returncode
+    return max(codes, key=abs)
 
 
 if __name__ == "__main__":
