@@ -7,6 +7,7 @@ from typing import LiteralString
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.portrait import about
+from hakiri_dagster.destinations.postgres.swap.rights import RIGHTS
 
 _OF_EACH: LiteralString = """
 SELECT inhrelid::bigint, format('it is a partition of %s', inhparent::regclass)
@@ -107,11 +108,8 @@ GROUP BY t.oid, o.rolname, v.oid
 
 def objections(connection: Connection, oid: int) -> list[str]:
     members = family(connection, oid)
-    found = [
-        row
-        for query in (_OF_EACH, _OF_MATERIALIZED_VIEWS, _POLICIES_OF_MATERIALIZED_VIEWS)
-        for row in connection.execute(about(query, *members))
-    ]
+    queries = (_OF_EACH, _OF_MATERIALIZED_VIEWS, _POLICIES_OF_MATERIALIZED_VIEWS, RIGHTS)
+    found = [row for query in queries for row in connection.execute(about(query, *members))]
     return [reason if of == oid else f"{_partition(connection, of)}: {reason}" for of, reason in found]
 
 

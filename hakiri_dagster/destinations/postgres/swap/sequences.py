@@ -10,17 +10,22 @@ from psycopg import sql
 
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.places import Pair, Rename, name_in, place_of
-from hakiri_dagster.destinations.postgres.swap.portrait import about
+from hakiri_dagster.destinations.postgres.swap.portrait import about, lines
 
 # A sequence holds whole numbers only; what it could not give within its bounds it need not go past.
 _OF_COLUMNS: LiteralString = """
 SELECT quote_ident(a.attname), d.objid::bigint, d.objid::regclass::text, s.seqtypid::regtype::text,
-       s.seqincrement < 0, s.seqmin, s.seqmax, d.deptype = 'i',
-       a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
+       s.seqincrement < 0, s.seqmin, s.seqmax, d.deptype = 'i'
 FROM pg_depend d JOIN pg_sequence s ON s.seqrelid = d.objid
 JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = {oid}
   AND d.deptype IN ('a', 'i') ORDER BY a.attnum, d.objid
+"""
+
+# Of the new table: a load may give a column another type.
+_OF_NUMBERS: LiteralString = """
+SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped
+  AND atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
 """
 
 _FURTHEST_ROW: LiteralString = """
@@ -47,7 +52,6 @@ class ColumnSequence:
     least: int
     most: int
     identity: bool
-    of_numbers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,11 @@ def successions(connection: Connection, pair: Pair) -> Iterator[Succession]:
     """Reads the rows, so it is asked before anybody waits."""
     _, place = place_of(connection, pair.new)
     new = {sequence.column: sequence for sequence in sequences_of(connection, pair.new)}
+    numbers = lines(connection, _OF_NUMBERS, pair.new)
     for old in sequences_of(connection, pair.old):
         successor = new[old.column] if old.identity else old
-        yield Succession(old.oid, successor.oid, old.descends, _furthest_row(connection, old, place))
+        furthest = _furthest_row(connection, old, place) if old.column in numbers else None
+        yield Succession(old.oid, successor.oid, old.descends, furthest)
 
 
 def sequence_names(connection: Connection, pair: Pair) -> Iterator[Rename]:
@@ -95,8 +101,6 @@ def go_on(connection: Connection, every: Sequence[Succession]) -> None:
 
 
 def _furthest_row(connection: Connection, sequence: ColumnSequence, place: str) -> int | None:
-    if not sequence.of_numbers:
-        return None
     row = connection.execute(
         sql.SQL(_FURTHEST_ROW).format(
             furthest=sql.SQL("min" if sequence.descends else "max"),

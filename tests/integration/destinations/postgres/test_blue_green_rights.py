@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -14,6 +15,7 @@ from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, order
 
 ANALYST = "swap analyst"
+LOADER = "swap loader"
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
 
@@ -103,3 +105,70 @@ def test_rows_are_read_by_nobody_before_they_are_published(shop: Shop, analyst: 
     prepared.publish(None, 0)
     assert analyst("SELECT id FROM raw.orders ORDER BY 1") == [(3,), (4,)]
     shop.query(f"ALTER DEFAULT PRIVILEGES IN SCHEMA raw REVOKE SELECT ON TABLES FROM {grantee}")
+
+
+@pytest.fixture
+def loader(shop: Shop) -> Iterator[Shop]:
+    """Owns the target, and nothing else. Loads it, as `shop` does with all rights."""
+    with role(shop, LOADER):
+        shop.query(f'GRANT CREATE ON SCHEMA raw TO "{LOADER}"; GRANT ALL ON SCHEMA hakiri TO "{LOADER}"')
+        shop.query(f'GRANT ALL ON ALL TABLES IN SCHEMA hakiri TO "{LOADER}"')
+        shop.query(f'GRANT ALL ON ALL SEQUENCES IN SCHEMA hakiri TO "{LOADER}"')
+        shop.query(f'GRANT USAGE ON SCHEMA raw TO "{LOADER}"; ALTER TABLE raw.orders OWNER TO "{LOADER}"')
+        options = quote(f"-c role={LOADER.replace(' ', chr(92) + ' ')}")
+        of_loader = Shop(f"{shop.url}?options={options}", shop.table)
+        yield of_loader
+        of_loader.close()
+
+
+def refusals(shop: Shop) -> list[str]:
+    changes = shop.destination.planned_changes(shop.table, shop.schema)
+    return [change.description.removeprefix("blue_green cannot exchange the target: ") for change in changes]
+
+
+VIEW = "CREATE VIEW raw.v AS SELECT id FROM raw.orders"
+MATERIALIZED_VIEW = "CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders"
+FUNCTION = "CREATE FUNCTION raw.f() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM raw.orders; END"
+
+
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        (VIEW, "view raw.v"),
+        (MATERIALIZED_VIEW, "materialized view raw.m"),
+        ("CREATE TABLE raw.lines (id bigint REFERENCES raw.orders)", "table raw.lines"),
+        (FUNCTION, "function raw.f()"),
+    ],
+)
+def test_what_belongs_to_others_is_told_before_any_row_moves(
+    shop: Shop, analyst: Ask, loader: Shop, made: str, what: str
+) -> None:
+    shop.query(f'GRANT SELECT, REFERENCES ON raw.orders TO "{ANALYST}"')
+    assert refusals(loader) == []
+    analyst(made)
+    database = loader.query("SELECT current_database()")[0][0]
+    shop.query(f'GRANT CREATE ON DATABASE "{database}" TO "{LOADER}"')
+    assert refusals(shop) == []
+    assert refusals(loader) == [
+        f'{what} belongs to "swap analyst", and "swap loader" is not a member of that role; '
+        'GRANT "swap analyst" TO "swap loader"'
+    ]
+    shop.query(f'GRANT "{ANALYST}" TO "{LOADER}"')
+    assert refusals(loader) == []
+    loader.publish([order(3)])
+    assert shop.ids() == [3]
+    shop.query(f'REVOKE CREATE ON DATABASE "{database}" FROM "{LOADER}"')
+
+
+def test_a_target_of_somebody_else_s_and_what_the_loader_may_not_create_are_told(
+    shop: Shop, analyst: Ask, loader: Shop
+) -> None:
+    loader.query(MATERIALIZED_VIEW)
+    assert "may not create a schema in the database" in refusals(loader)[0]
+    shop.query("DROP MATERIALIZED VIEW raw.m")
+    shop.query(f'REVOKE CREATE ON SCHEMA raw FROM "{LOADER}"')
+    assert refusals(loader) == [
+        '"swap loader" may not create anything in the schema raw, in which table raw.orders is made anew'
+    ]
+    shop.query(f'ALTER TABLE raw.orders OWNER TO "{ANALYST}"; GRANT CREATE ON SCHEMA raw TO "{LOADER}"')
+    assert any('table raw.orders belongs to "swap analyst"' in text for text in refusals(loader))

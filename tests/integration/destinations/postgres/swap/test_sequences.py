@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import psycopg
@@ -9,6 +10,8 @@ import pytest
 
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.evolution import Widening
+from hakiri_dagster.planning.source_types import postgres_type
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop
 
@@ -123,6 +126,19 @@ def test_numbers_with_fractions_do_not_stop_it(make_shop: MakeShop) -> None:
     )
     shop.publish([(Decimal("41.50"), "ann")])
     assert given_next(shop) == 42
+
+
+def test_one_of_a_column_that_becomes_text_goes_on_from_what_it_gave(make_shop: MakeShop) -> None:
+    shop = shop_with(make_shop, "serial")
+    shop.publish(rows(1, 5))
+    given_next(shop)
+    wider = [Widening("id", postgres_type("integer"), postgres_type("text"), accepted=True)]
+    shop.schema = SourceSchema((Column("id", "string"), IDS.columns[1]))
+    target = shop.destination.ensure_target(shop.table, shop.schema, with_file_hash=False, widened=wider)
+    load = replace(shop.load(), target=target)
+    shop.destination.prepare(load, shop.candidate(load, [("a", "ann")])).publish(None, 0)
+    assert given_next(shop) == 7
+    assert shop.query("SELECT id FROM raw.orders ORDER BY 1") == [("7",), ("a",)]
 
 
 def test_what_somebody_asks_of_it_during_the_load_is_not_given_again(make_shop: MakeShop) -> None:
