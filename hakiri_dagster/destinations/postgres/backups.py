@@ -40,6 +40,9 @@ INSERT INTO hakiri.backup (load_id, pipeline_id, table_name, target, run_id, rel
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
 
+_TAKE = "SELECT load_id FROM hakiri.backup WHERE load_id = %s FOR UPDATE SKIP LOCKED"
+_HOLD = "SELECT load_id FROM hakiri.backup WHERE load_id = %s FOR SHARE"
+
 
 def entries(connection: Connection, table: Table) -> tuple[Backup, ...]:
     """None in a destination that never made one."""
@@ -69,11 +72,26 @@ def keep_rows(connection: Connection, load: Load, before: Literal["load", "resto
     return True
 
 
+def hold(connection: Connection, backup: Backup) -> bool:
+    """Until the transaction ends, nobody takes the copy away. False if somebody has."""
+    if connection.execute(_HOLD, (backup.load_id,)).fetchone() is None:
+        return False
+    try:
+        with connection.transaction():
+            place = relation(SCHEMA, backup.relation)
+            connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(place))
+    except errors.UndefinedTable:
+        return False
+    return True
+
+
 def prune(connections: Connections, table: Table, keep: int) -> None:
-    """Who still reads an old copy keeps it until the next load."""
+    """Who still reads an old copy, or restores it, keeps it until the next load."""
     with suppress(HakiriError), connections.transaction(table.label) as connection:
         connection.execute("SET LOCAL lock_timeout = '1s'")
         for backup in entries(connection, table)[keep:]:
+            if connection.execute(_TAKE, (backup.load_id,)).fetchone() is None:
+                continue
             connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation(SCHEMA, backup.relation)))
             connection.execute("DELETE FROM hakiri.backup WHERE load_id = %s", (backup.load_id,))
 

@@ -60,7 +60,7 @@ def restore(connections: Connections, table: Table, load_id: int, *, holder: str
 
 def _chosen(connection: Connection, table: Table, load_id: int, where: str) -> Backup:
     for backup in backups.entries(connection, table):
-        if backup.load_id == load_id:
+        if backup.load_id == load_id and backups.hold(connection, backup):
             return backup
     raise DestinationError(
         f"there is no backup of load {load_id}", where=where, hint="`hakiri backup list` shows those that there are"
@@ -116,7 +116,7 @@ class _Restoring:
     def _columns(self, found: Found) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Those that both have, and those of the backup that the target has no more."""
         kept = find(self.connection, SCHEMA, self.backup.relation)
-        assert kept is not None, "it was there when it was chosen, in this transaction"
+        assert kept is not None, "it was there when it was chosen, and is held since"
         had = {column.name for column in kept.target.columns}
         computed = {name for (name,) in self.connection.execute(_COMPUTED, (found.oid,))}
         there = [column.name for column in found.target.columns]

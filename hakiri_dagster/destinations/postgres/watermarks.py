@@ -15,6 +15,7 @@ from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
 from hakiri_dagster.errors import DestinationUnavailable
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import CursorRange, Interval
+from hakiri_dagster.planning.lag import width
 
 _FLOOR_OF_TIMES = "0001-01-01"
 _FLOOR_OF_NUMBERS = "0"
@@ -140,12 +141,22 @@ def _highest(connection: Connection, load: Load) -> int | None:
 def moved(load: Load, mark: int | None, highest: int | None, inherited: int | None) -> int | None:
     """A load that replaces the rows at the mark says where it is now; any other only moves it on. So a chunk that is
     loaded again lowers the mark where its highest row is gone, and never below what is published before the chunk."""
-    if mark is None or highest is None:
-        return mark if highest is None else highest
+    if mark is None:
+        return highest
     bounds = load.slice.bounds
-    if isinstance(bounds, CursorRange) and _holds(bounds.interval, mark):
-        return highest if inherited is None else max(highest, inherited)
-    return max(mark, highest)
+    if isinstance(bounds, CursorRange) and bounds.interval.upper is not None and _holds(bounds.interval, mark):
+        now = _emptied(load, mark, bounds.interval.lower) if highest is None else highest
+        return max((position for position in (now, inherited) if position is not None), default=None)
+    return mark if highest is None else max(mark, highest)
+
+
+def _emptied(load: Load, mark: int, lower: int | None) -> int | None:
+    """What comes into the emptied slice from now on is owed, and nothing before it. The lag reaches back from the mark,
+    which would otherwise fall by as much with each load of a source that holds no row there any more."""
+    if lower is None:
+        return None
+    lag = load.table.load.lag
+    return lower if lag is None else min(mark, lower + width(lag))
 
 
 def forget(connection: Connection, table: Table) -> None:

@@ -104,10 +104,35 @@ class TestAChunkThatIsLoadedAgain:
         shop.publish([order(1, updated_at=5), order(3, updated_at=7)], window(0, 100))
         assert (shop.ids(), shop.query(MARK)) == ([1, 3], [("7", 7)])
 
-    def test_and_is_empty_now_it_keeps_the_mark(self, shop: Shop) -> None:
-        shop.publish([order(1, updated_at=5)], window(0, 100))
-        shop.publish([], window(0, 100))
-        assert (shop.ids(), shop.query(MARK)) == ([], [("5", 5)])
+    def test_that_holds_the_mark_and_is_empty_now_it_lowers_it_to_its_beginning(self, shop: Shop) -> None:
+        """What is filled in there later is owed."""
+        shop.publish([order(1, updated_at=5)], window(0, 10))
+        shop.publish([order(2, updated_at=15)], window(10, 20))
+        shop.publish([], window(10, 20))
+        assert (shop.ids(), shop.query(MARK)) == ([1], [("10", 10)])
+        assert shop.destination.mark(shop.table) == Mark(10)
+        shop.publish([order(3, updated_at=12)], window(10, 20))
+        assert (shop.ids(), shop.query(MARK)) == ([1, 3], [("12", 12)])
+
+    def test_that_has_no_beginning_and_is_empty_now_there_is_no_mark_again(self, shop: Shop) -> None:
+        shop.publish([order(1, updated_at=5)], window(None, 100))
+        shop.publish([], window(None, 100))
+        assert (shop.ids(), shop.query(MARK)) == ([], [("0", None)])
+
+    def test_and_is_empty_below_the_mark_it_leaves_the_mark(self, shop: Shop) -> None:
+        shop.publish([order(1, updated_at=5)], window(0, 10))
+        shop.publish([order(2, updated_at=15)], window(10, 20))
+        shop.publish([], window(0, 10))
+        assert (shop.ids(), shop.query(MARK)) == ([2], [("15", 15)])
+
+    def test_from_the_lag_on_and_is_empty_now_the_lag_reaches_no_further_back(self, make_shop: MakeShop) -> None:
+        shop = make_shop("incremental_watermark", load={"lag": 10})
+        shop.publish([order(1, updated_at=5), order(2, updated_at=50)], window(0, 100))
+        for _ in range(2):
+            shop.publish([], rest_of(40))
+        assert (shop.ids(), shop.query(MARK)) == ([1], [("50", 50)])
+        shop.publish([], rest_of(30))
+        assert shop.query(MARK) == [("40", 40)]
 
 
 def test_of_two_open_loads_the_one_that_finds_the_mark_moved_publishes_nothing(shop: Shop) -> None:
@@ -168,6 +193,11 @@ class TestATargetThatIsNotOurs:
         shop.query("CREATE TABLE raw.orders (id bigint, customer text, amount numeric(10,2), updated_at bigint)")
         shop.query("INSERT INTO raw.orders VALUES (1, 'old', 1, 3), (2, 'old', 1, 5), (3, 'old', 1, NULL)")
         return shop
+
+    def test_a_slice_without_rows_does_not_lower_the_mark_below_them(self, adopted: Shop) -> None:
+        adopted.publish([order(4, updated_at=9)], rest_of(5))
+        adopted.publish([], rest_of(0))
+        assert adopted.destination.mark(adopted.table) == Mark(5, begins_at=5)
 
     def test_begins_at_its_highest_value(self, adopted: Shop) -> None:
         assert adopted.destination.mark(adopted.table) == Mark(5, begins_at=5)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -11,7 +14,9 @@ import pytest
 from psycopg import sql
 
 from hakiri_dagster.destinations.backups_contract import Restored
+from hakiri_dagster.destinations.postgres.backups import prune
 from hakiri_dagster.destinations.postgres.catalog import find
+from hakiri_dagster.destinations.postgres.connection import Connections
 from hakiri_dagster.destinations.postgres.destination import open_destination
 from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, differences, names_in_full, portrait
 from hakiri_dagster.errors import DestinationError, LeaseLost
@@ -316,3 +321,50 @@ def test_a_backup_that_there_is_not_is_told(make_shop: MakeShop) -> None:
     shop = loaded_twice(make_shop)
     with pytest.raises(DestinationError, match="there is no backup of load 999"):
         shop.destination.restore(shop.table, 999, holder="me", run_id="restore-1")
+
+
+@contextmanager
+def restoring_while(shop: Shop, *statements: str) -> Iterator[Future[Restored]]:
+    """They stay uncommitted until the restore has had the time to come upon them."""
+    with psycopg.connect(shop.url) as connection, ThreadPoolExecutor(1) as thread:
+        for statement in statements:
+            connection.execute(statement.encode())
+        restoring = thread.submit(restore, shop)
+        wait([restoring], 0.5)
+        yield restoring
+        connection.commit()
+        wait([restoring], 30)
+
+
+@by_either_way
+def test_a_backup_that_is_being_restored_is_not_taken_away_by_the_prune_of_a_load(
+    make_shop: MakeShop, referenced: bool
+) -> None:
+    shop = loaded_twice(make_shop)
+    if referenced:
+        refer(shop)
+    with (
+        restoring_while(shop, "LOCK TABLE hakiri.fence IN EXCLUSIVE MODE") as restoring,
+        closing(Connections(shop.url, label="warehouse")) as connections,
+    ):
+        prune(connections, shop.table, 0)
+    assert (restoring.result().rows, len(rows(shop))) == (3, 3)
+
+
+def test_a_backup_that_is_being_taken_away_is_none(make_shop: MakeShop) -> None:
+    shop = loaded_twice(make_shop)
+    (backup,) = shop.destination.backups(shop.table)
+    away = f"DROP TABLE hakiri.{backup.relation}"
+    with restoring_while(shop, away, "DELETE FROM hakiri.backup") as restoring:
+        pass
+    with pytest.raises(DestinationError, match=f"there is no backup of load {backup.load_id}"):
+        restoring.result()
+
+
+def test_a_backup_whose_table_is_being_dropped_by_hand_is_none(make_shop: MakeShop) -> None:
+    shop = loaded_twice(make_shop)
+    (backup,) = shop.destination.backups(shop.table)
+    with restoring_while(shop, f"DROP TABLE hakiri.{backup.relation}") as restoring:
+        pass
+    with pytest.raises(DestinationError, match=f"there is no backup of load {backup.load_id}"):
+        restoring.result()
