@@ -1,7 +1,9 @@
 """What a SELECT may hold that a hook explains.
 
 PostgreSQL runs functions while it plans: those of casts, operators and function calls on constants. So everything in
-the tree has to be known to be harmless; what is not known is refused.
+the tree has to be known to be harmless; what is not known is refused. The names mean PostgreSQL's own things only where
+the SELECT is planned with pg_catalog as the search path, and of its relations the catalog has to be asked
+(`destinations/postgres/plannable`).
 """
 
 from __future__ import annotations
@@ -69,6 +71,17 @@ def refuse_what_could_run(select: ast.Node) -> None:
         for names, known, noun in _names(node):
             if not _is_known(names, known):
                 raise _refusal(f"the {noun} {'.'.join(names)} is not among those known to be harmless")
+
+
+def named_relations(select: ast.Node) -> frozenset[tuple[str, str]]:
+    """Schema and name. A name of a WITH query that is used outside of it is at worst one of pg_catalog."""
+    nodes: list[Any] = list(_nodes(select))
+    queries = {node.ctename for node in nodes if type(node).__name__ == "CommonTableExpr"}
+    tables = [node for node in nodes if type(node).__name__ == "RangeVar"]
+    for table in tables:
+        if table.catalogname is not None or (table.schemaname is None and table.relname not in queries):
+            raise _refusal(f"{table.relname} is not written as schema.table, and a search path would say what it is")
+    return frozenset((table.schemaname, table.relname) for table in tables if table.schemaname is not None)
 
 
 def _nodes(root: ast.Node) -> Iterator[ast.Node]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hakiri_dagster.errors import UnsafeSql
-from hakiri_dagster.security.explained_select import refuse_what_could_run
+from hakiri_dagster.security.explained_select import named_relations, refuse_what_could_run
 from hakiri_dagster.security.settable import SETTABLE
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ALLOWED = (
     "a hook may hold one statement without comments: ANALYZE, VACUUM, CLUSTER, REINDEX, REFRESH MATERIALIZED VIEW, "
-    "EXPLAIN of a SELECT (never ANALYZE), or SET of a planner, memory, timeout or search-path setting"
+    "EXPLAIN of a SELECT from schema.table (never ANALYZE), or SET of a planner, memory, timeout or search-path setting"
 )
 TABLE = "{table}"
 
@@ -34,10 +34,12 @@ _EXPLAIN_OPTIONS = frozenset({"buffers", "costs", "format", "generic_plan", "mem
 
 @dataclass(frozen=True, slots=True)
 class HookSql:
-    """`text` is without its semicolon. `sets`: it changes nothing but the session that it runs in."""
+    """`text` is without its semicolon. `sets`: it changes nothing but the session that it runs in. `explains`: the
+    relations of the SELECT that it explains, None if it explains nothing."""
 
     text: str
     sets: bool
+    explains: frozenset[tuple[str, str]] | None = None
 
 
 class _Token(NamedTuple):
@@ -56,10 +58,10 @@ def judge(text: str) -> HookSql:
     judgement = _JUDGEMENTS.get(type(statement).__name__)
     if judgement is None:
         raise _refusal(f"{_first_word(tokens)} is not among the statements of a hook")
-    judgement(statement)
+    explains = judgement(statement)
     last = tokens[-1]
     bare = text[tokens[0].start : last.start if last.text == ";" else last.end].rstrip()
-    return HookSql(bare, sets=type(statement).__name__ == "VariableSetStmt")
+    return HookSql(bare, type(statement).__name__ == "VariableSetStmt", explains)
 
 
 def judge_template(text: str) -> HookSql:
@@ -160,16 +162,17 @@ def _values(statement: ast.VariableSetStmt) -> list[object]:
     return [getattr(argument.val, "sval", None) for argument in statement.args or ()]
 
 
-def _explain(statement: ast.ExplainStmt) -> None:
+def _explain(statement: ast.ExplainStmt) -> frozenset[tuple[str, str]]:
     for option in statement.options or ():
         if option.defname not in _EXPLAIN_OPTIONS:
             raise _refusal(f"EXPLAIN with {option.defname.upper()} is not allowed")
     if statement.query is None or type(statement.query).__name__ != "SelectStmt":
         raise _refusal("EXPLAIN is allowed of a SELECT only")
     refuse_what_could_run(statement.query)
+    return named_relations(statement.query)
 
 
-_JUDGEMENTS: Mapping[str, Callable[[Any], None]] = {
+_JUDGEMENTS: Mapping[str, Callable[[Any], frozenset[tuple[str, str]] | None]] = {
     "VacuumStmt": _harmless,
     "ClusterStmt": _harmless,
     "ReindexStmt": _reindex,

@@ -13,9 +13,10 @@ from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import APPLICATION_NAME_PREFIX, Connection, Connections
 from hakiri_dagster.destinations.postgres.driver_errors import translate_errors
 from hakiri_dagster.destinations.postgres.fence import attempt_name, fitting
+from hakiri_dagster.destinations.postgres.plannable import only_what_plans_without_foreign_code
 from hakiri_dagster.errors import DestinationError, HooksBusy
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.security.sql_guard import judge, with_table
+from hakiri_dagster.security.sql_guard import HookSql, judge, with_table
 
 _STATEMENT_TIMEOUT = "1h"
 """A hook that needs longer sets its own before."""
@@ -48,9 +49,15 @@ class PostgresHookSession:
         quoted = sql.Identifier(*relation).as_string(self.connection)
         hook = judge(with_table(statement, quoted))
         with translate_errors(self.table.label), _told_of_timeouts(self.table):
-            # binary, for that is the protocol which takes one statement and not several
-            done = self.connection.execute(hook.text.encode(), binary=True)
-            return [str(row[0]) for row in done.fetchall()] if done.description else []
+            if hook.explains is None:
+                return self._lines(hook)
+            with only_what_plans_without_foreign_code(self.connection, hook.explains, self.table.label):
+                return self._lines(hook)
+
+    def _lines(self, hook: HookSql) -> Sequence[str]:
+        # binary, for that is the protocol which takes one statement and not several
+        done = self.connection.execute(hook.text.encode(), binary=True)
+        return [str(row[0]) for row in done.fetchall()] if done.description else []
 
 
 def _name(table: Table, attempt: Attempt | None) -> str:

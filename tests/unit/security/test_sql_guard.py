@@ -262,6 +262,13 @@ HOSTILE: dict[str, tuple[str, ...]] = {
         "EXPLAIN SELECT 1 <-> 2",
         "EXPLAIN SELECT @@ 'x'",
     ),
+    "is not written as schema.table": (
+        "EXPLAIN SELECT * FROM orders",
+        "EXPLAIN TABLE orders",
+        "EXPLAIN SELECT * FROM other.shop.orders",
+        "EXPLAIN SELECT 1 FROM shop.orders WHERE EXISTS (SELECT FROM items)",
+        "EXPLAIN WITH o AS (SELECT 1 FROM items) SELECT * FROM o",
+    ),
     "it holds what PostgreSQL calls": (
         "EXPLAIN SELECT (ROW(1)::orders).evil",
         "EXPLAIN SELECT ('(1)').evil",
@@ -303,17 +310,17 @@ GOOD = (
     "SET search_path = ''",
     "SET SCHEMA 'shop'",
     "SET jit = off",
-    "EXPLAIN SELECT * FROM orders",
+    "EXPLAIN SELECT * FROM shop.orders",
     "EXPLAIN VERBOSE SELECT 1",
     "EXPLAIN (FORMAT json, COSTS off, SETTINGS) SELECT count(*) FROM shop.orders WHERE total > 10.5",
-    "EXPLAIN TABLE orders",
-    "EXPLAIN WITH o AS (SELECT a, sum(b) AS b FROM t GROUP BY a HAVING sum(b) > 0) "
-    "SELECT o.a, row_number() OVER (PARTITION BY o.a ORDER BY o.b DESC) FROM o LEFT JOIN items i ON i.a = o.a",
-    "EXPLAIN SELECT a FROM t WHERE d BETWEEN date '2024-01-01' AND now() - interval '1 day' AND s LIKE 'x;--%'",
-    "EXPLAIN SELECT extract(year FROM d), substring(s FROM 2), trim(s), coalesce(a, 0), d::date, (a IN (1, 2)) FROM t",
-    "EXPLAIN SELECT CASE WHEN a IS NULL THEN 'it''s' ELSE upper(s) END FROM t WHERE EXISTS (SELECT FROM u) LIMIT 5",
-    "EXPLAIN SELECT a FROM t WHERE j ->> 'k' = ANY (ARRAY['x', 'y']) UNION ALL (VALUES (1)) ORDER BY 1 NULLS LAST",
-    "EXPLAIN SELECT a FROM t WHERE b IS DISTINCT FROM 1 AND NOT c AND s SIMILAR TO 'a%' COLLATE \"C\"",
+    "EXPLAIN TABLE shop.orders",
+    "EXPLAIN WITH o AS (SELECT a, sum(b) AS b FROM s.t GROUP BY a HAVING sum(b) > 0) "
+    "SELECT o.a, row_number() OVER (PARTITION BY o.a ORDER BY o.b DESC) FROM o LEFT JOIN s.items i ON i.a = o.a",
+    "EXPLAIN SELECT a FROM s.t WHERE d BETWEEN date '2024-01-01' AND now() - interval '1 day' AND s LIKE 'x;--%'",
+    "EXPLAIN SELECT extract(year FROM d), substring(s FROM 2), trim(s), coalesce(a, 0), d::date, a IN (1, 2) FROM s.t",
+    "EXPLAIN SELECT CASE WHEN a IS NULL THEN 'it''s' ELSE upper(s) END FROM s.t WHERE EXISTS (SELECT FROM s.u) LIMIT 5",
+    "EXPLAIN SELECT a FROM s.t WHERE j ->> 'k' = ANY (ARRAY['x', 'y']) UNION ALL (VALUES (1)) ORDER BY 1 NULLS LAST",
+    "EXPLAIN SELECT a FROM s.t WHERE b IS DISTINCT FROM 1 AND NOT c AND s SIMILAR TO 'a%' COLLATE \"C\"",
 )
 
 ALLOWED_STATEMENTS = (
@@ -359,6 +366,13 @@ def test_a_setting_is_told_from_what_it_is_set_for(text: str) -> None:
 @pytest.mark.parametrize("text", ["ANALYZE orders", "VACUUM", "REFRESH MATERIALIZED VIEW daily", "EXPLAIN SELECT 1"])
 def test_all_else_is_no_setting(text: str) -> None:
     assert not judge(text).sets
+
+
+def test_the_relations_of_an_explained_select_are_told() -> None:
+    judged = judge('EXPLAIN WITH o AS (SELECT 1 FROM shop.a) SELECT (SELECT 1 FROM "B".b) FROM o JOIN shop.c ON true')
+    assert judged.explains == {("shop", "a"), ("B", "b"), ("shop", "c")}
+    assert judge("EXPLAIN SELECT 1").explains == frozenset()
+    assert judge("ANALYZE shop.orders").explains is None
 
 
 @pytest.mark.parametrize(
