@@ -7,7 +7,7 @@ import math
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from psycopg import errors, sql
@@ -18,6 +18,8 @@ from hakiri_dagster.errors import DestinationUnavailable
 _T = TypeVar("_T")
 
 _FIRST_WAIT_SECONDS = 0.1
+_LONGEST_WAIT_SECONDS = 5.0
+"""Nobody waits longer for us than that."""
 _PAUSE_SECONDS = 0.5
 _OF_DEADLOCK_TIMEOUT = 0.8
 
@@ -34,16 +36,24 @@ WHERE relkind IN ('r', 'p') ORDER BY level, relation
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
-    """One try, in a savepoint. Its waits share one limit, for who waits for its first lock waits until its last."""
+    """One try, in a savepoint, to get several locks.
+
+    Whoever holds what we wait for may come to wait for what we hold. PostgreSQL ends one of the two after
+    deadlock_timeout, and not always us. So as soon as we hold something, all that we wait for comes in less (`rest`).
+    While we hold nothing nobody can wait for us in a circle, except by the queue, which PostgreSQL then reorders."""
 
     connection: Connection
-    until: float
+    first: float
+    rest: float
+    _until: float | None = field(default=None, init=False)
 
     def lock(self, statement: sql.Composed | bytes) -> None:
         self.hurry()
         self.connection.execute(statement)
+        if self._until is None:
+            self._until = time.monotonic() + self.rest
 
     def lock_table(self, oid: int) -> None:
         """With its partitions."""
@@ -52,25 +62,24 @@ class Turn:
 
     def hurry(self) -> None:
         """What comes next may wait for what is left of the turn."""
-        left = max(1, math.floor((self.until - time.monotonic()) * 1000))
-        self.connection.execute(f"SET LOCAL lock_timeout = {left}".encode())
+        left = self.first if self._until is None else self._until - time.monotonic()
+        self.connection.execute(f"SET LOCAL lock_timeout = {max(1, math.floor(left * 1000))}".encode())
 
 
 def between_readers(
     connection: Connection, work: Callable[[Turn], _T], *, where: str, seconds: float | None = None
 ) -> _T:
     """In the open transaction, to be committed soon. `work` is undone and done again until it gets its locks: for
-    `seconds`, or else for as long as the session's lock_timeout says.
-
-    Whoever holds what we wait for may come to wait for what we hold. PostgreSQL ends one of the two after
-    deadlock_timeout, and not always us; so no turn lasts that long."""
-    longest, patience = _limits(connection, seconds)
+    `seconds`, or else for as long as the session's lock_timeout says."""
+    limits = {name: float(limit) or math.inf for name, limit in connection.execute(_LIMITS)}
+    longest = min(_LONGEST_WAIT_SECONDS, limits["lock_timeout"])
+    patience = limits["lock_timeout"] if seconds is None else seconds
     deadline = time.monotonic() + patience
     wait = min(_FIRST_WAIT_SECONDS, longest)
     while True:
         try:
             with connection.transaction():
-                turn = Turn(connection, time.monotonic() + wait)
+                turn = Turn(connection, wait, min(wait, _OF_DEADLOCK_TIMEOUT * limits["deadlock_timeout"]))
                 turn.hurry()
                 done = work(turn)
                 connection.execute("SET LOCAL lock_timeout TO DEFAULT")
@@ -84,10 +93,3 @@ def between_readers(
                 ) from error
             time.sleep(random.uniform(0.5, 1.0) * _PAUSE_SECONDS)
             wait = min(wait * 2, longest)
-
-
-def _limits(connection: Connection, seconds: float | None) -> tuple[float, float]:
-    """How long a turn may last, and how long all of them."""
-    said = {name: float(limit) or math.inf for name, limit in connection.execute(_LIMITS)}
-    longest = min(_OF_DEADLOCK_TIMEOUT * said["deadlock_timeout"], said["lock_timeout"])
-    return longest, said["lock_timeout"] if seconds is None else seconds

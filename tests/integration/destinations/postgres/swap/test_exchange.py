@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -86,7 +85,7 @@ def exchanged(connection: Connection, table: str, fill: str) -> None:
         successors = build_materialized_views(connection, tables, "hakiri_7_") + ready
     with connection.transaction():
         names_in_full(connection)
-        exchange.lock(Turn(connection, until=time.monotonic() + 30), successors.pairs)
+        exchange.lock(Turn(connection, first=30, rest=30), successors.pairs)
         unchecked = exchange.exchange(connection, successors)
     for key in unchecked:
         exchange.check(connection, key)
