@@ -38,6 +38,8 @@ class Change:
     column: str | None = None
     unique: tuple[str, ...] = ()
     """The columns of a unique index, which rows that are there already may not allow."""
+    exclusive: bool = False
+    """Nobody reads the table meanwhile."""
 
     @property
     def refused(self) -> bool:
@@ -76,7 +78,10 @@ class TargetPlanner:
             return [*changes, self._create_table(wanted), *self._indexes(None)]
         present = {column.name for column in found.target.columns}
         added = [self._add_column(column) for column in wanted if column.name not in present]
-        renamed = [Change(text, statement) for text, statement in renames.statements(self.connection, self.table)]
+        renamed = [
+            Change(text, statement, exclusive=True)
+            for text, statement in renames.statements(self.connection, self.table)
+        ]
         return [*changes, *renamed, *added, *self._wider(found), *self._indexes(found)]
 
     @property
@@ -146,7 +151,7 @@ class TargetPlanner:
 
     def _add_column(self, column: NewColumn) -> Change:
         statement = sql.SQL("ALTER TABLE {} ADD COLUMN {}").format(self._relation, _definition(column))
-        return Change(f"add column {column.name} {column.type} to {self._label}", statement)
+        return Change(f"add column {column.name} {column.type} to {self._label}", statement, exclusive=True)
 
     def _wider(self, found: Found) -> Iterator[Change]:
         emptied = mode_of(self.table).retypes_when_empty(found)
@@ -158,7 +163,7 @@ class TargetPlanner:
             elif emptied:
                 yield Change(f"{wider.description}, when the load has emptied it", later=retyped)
             else:
-                yield Change(wider.description, retyping(self._relation, [retyped]))
+                yield Change(wider.description, retyping(self._relation, [retyped]), exclusive=True)
 
     def _indexes(self, found: Found | None) -> list[Change]:
         changes = []

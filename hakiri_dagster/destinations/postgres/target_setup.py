@@ -8,7 +8,7 @@ from psycopg import errors
 
 from hakiri_dagster.destinations.contract import Target
 from hakiri_dagster.destinations.postgres import catalog, ledger, marks
-from hakiri_dagster.destinations.postgres.between_readers import between_readers
+from hakiri_dagster.destinations.postgres.between_readers import Turn, between_readers
 from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys, not_unique
@@ -24,12 +24,13 @@ def ensure_target(planner: TargetPlanner) -> Target:
     changes = _wanted(planner, found)
     if found is not None and all(change.later for change in changes):
         return _with_types(found.target, changes)
-    if planner.schemas():  # they are shared by tables, so they have a lock of their own, always taken first
-        planner.connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri schemas', 0))")
-    planner.connection.execute(_LOCK, (planner.table.target_schema, planner.table.target_name))
-    found = _find(planner)
-    changes = _wanted(planner, found)
-    between_readers(planner.connection, lambda _: _make(planner, changes), where=planner.table.label)
+    found, changes = _alone(planner)
+    exclusive = [change for change in changes if change.exclusive]
+    if found is not None and 0 < len(exclusive) < len(changes):
+        _alter(planner, found, exclusive)
+        planner.connection.commit()  # lest readers wait until indexes are built
+        found, changes = _alone(planner)
+    _alter(planner, found, changes)
     if found is None:
         ledger.forget_target(planner.connection, planner.table)
         marks.forget(planner.connection, planner.table)
@@ -39,9 +40,23 @@ def ensure_target(planner: TargetPlanner) -> Target:
     return _with_types(made.target, changes)
 
 
-def _make(planner: TargetPlanner, changes: list[Change]) -> None:
-    for change in changes:
-        _execute(planner, change)
+def _alone(planner: TargetPlanner) -> tuple[Found | None, list[Change]]:
+    """What is wanted, while nobody else of us changes the target: until the open transaction ends."""
+    if planner.schemas():  # they are shared by tables, so they have a lock of their own, always taken first
+        planner.connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri schemas', 0))")
+    planner.connection.execute(_LOCK, (planner.table.target_schema, planner.table.target_name))
+    found = _find(planner)
+    return found, _wanted(planner, found)
+
+
+def _alter(planner: TargetPlanner, found: Found | None, changes: list[Change]) -> None:
+    def work(turn: Turn) -> None:
+        if found is not None and any(change.exclusive for change in changes):
+            turn.lock_table(found.oid)
+        for change in changes:
+            _execute(planner, change)
+
+    between_readers(planner.connection, work, where=planner.table.label)
 
 
 def _with_types(target: Target, changes: list[Change]) -> Target:

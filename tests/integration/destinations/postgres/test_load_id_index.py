@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import psycopg
 
 from tests.integration.destinations.postgres.conftest import MakeShop
@@ -47,3 +49,25 @@ def test_a_vacuum_that_is_at_work_does_not_stop_them(make_shop: MakeShop) -> Non
         vacuum.execute("LOCK TABLE raw.orders IN SHARE UPDATE EXCLUSIVE MODE")
         shop.publish([order(2, updated_at=5)], window(0, 10))
     assert shop.query("SELECT id FROM raw.orders WHERE id < 100") == [(2,)]
+
+
+def test_readers_go_on_while_the_indexes_of_a_table_that_was_there_are_built(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert")
+    make_shop(target_name="others").ensure()  # the first of all makes the ledger, too
+    shop.query("CREATE TABLE raw.orders (id bigint, customer text)")
+    body = "BEGIN PERFORM pg_advisory_xact_lock(7); END"
+    shop.query(f"CREATE FUNCTION public.await() RETURNS event_trigger LANGUAGE plpgsql AS '{body}'")
+    shop.query(
+        "CREATE EVENT TRIGGER await ON ddl_command_end WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION public.await()"
+    )
+    adopting = threading.Thread(target=shop.ensure)
+    with psycopg.connect(shop.url, autocommit=True) as reader:
+        reader.execute("SELECT pg_advisory_lock(7)")
+        adopting.start()
+        built = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted"
+        while reader.execute(built).fetchone() == (0,):
+            assert adopting.is_alive()
+        reader.execute("SET statement_timeout = '3s'")
+        assert reader.execute("SELECT amount, _hakiri_load_id FROM raw.orders").fetchall() == []
+    adopting.join(20)
+    assert shop.query("SELECT count(*) FROM pg_index WHERE indrelid = 'raw.orders'::regclass") == [(2,)]
