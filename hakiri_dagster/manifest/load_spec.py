@@ -22,6 +22,8 @@ HISTORY_MODES: frozenset[LoadMode] = frozenset({"scd2"})
 IN_ORDER_MODES: frozenset[LoadMode] = frozenset({"incremental_watermark"})
 """Their chunks are published one by one in the order of the cursor; one that fails stops those after it."""
 STREAM_MODES: frozenset[LoadMode] = frozenset({"cdc_mirror"})
+EXCHANGING_MODES: frozenset[LoadMode] = frozenset({"blue_green"})
+"""They load into a table of its own, which takes the target's place."""
 
 
 class RowCountDeltaSpec(Model):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
-from hakiri_dagster.manifest.load_spec import IN_ORDER_MODES, STREAM_MODES
+from hakiri_dagster.manifest.load_spec import EXCHANGING_MODES, IN_ORDER_MODES, STREAM_MODES
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
+
+_CLUSTER = re.compile(r"\s*cluster\b", re.IGNORECASE)
 
 
 def mode_problems(entry: Entry, at: KeyPath, name: str) -> Iterator[Problem]:
@@ -21,6 +24,8 @@ def mode_problems(entry: Entry, at: KeyPath, name: str) -> Iterator[Problem]:
     if mode in STREAM_MODES and _of_load(entry, at, "cdc_source") is None:
         hint = "set `load.cdc_source`, the stream of changes"
         yield entry.problem(_mode_place(entry, at), f"table {name}: load mode `{mode}` needs a `cdc_source`", hint)
+    if mode in EXCHANGING_MODES:
+        yield from _clustered(entry, at, name, mode)
 
 
 def mode_warnings(entry: Entry) -> Iterator[Problem]:
@@ -51,6 +56,25 @@ def _watermark(entry: Entry, at: KeyPath, name: str, mode: str) -> Iterator[Prob
             hint = f"the watermark column is the table's cursor: set `incremental = {quoted(watermark)}` for the table"
         where = (*at, "incremental") if own is not None else ("incremental",)
         yield entry.problem(where, message, hint)
+
+
+def _clustered(entry: Entry, at: KeyPath, name: str, mode: str) -> Iterator[Problem]:
+    """Until `<table>_new` takes its place its indexes bear other names, and none is marked for CLUSTER."""
+    own = entry.value((*at, "load", "post_hook"))
+    place: KeyPath = ("load", "post_hook") if own is None else (*at, "load", "post_hook")
+    hooks = entry.value(place)
+    single = isinstance(hooks, dict)
+    for index, hook in enumerate(hooks if isinstance(hooks, list) else [hooks]):
+        statement = hook.get("statement") if isinstance(hook, dict) else None
+        if isinstance(statement, str) and "{table}" in statement and _CLUSTER.match(statement):
+            message = (
+                f"table {name}: load mode `{mode}` cannot CLUSTER {{table}}, whose indexes bear other names by then"
+            )
+            hint = (
+                "name the target instead of {table}: it is clustered when it is published, and readers wait meanwhile"
+            )
+            where = place if single else (*place, index)
+            yield entry.problem((*where, "statement"), message, hint)
 
 
 def _of_load(entry: Entry, at: KeyPath, key: str) -> object:

@@ -51,6 +51,42 @@ def test_what_a_mode_needs(read: Read, line: str, column: int, message: str, hin
     assert hint in (problem.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        (
+            'tables = [{ name = "a", load = { mode = "blue_green", post_hook = '
+            '{ type = "sql", statement = "CLUSTER {table} USING a_pkey" } } }]',
+            95,
+        ),
+        (
+            'tables = ["a"]\nload = { mode = "blue_green", post_hook = '
+            '[{ type = "sql", statement = "ANALYZE" }, { type = "sql", statement = " cluster(verbose) {table}" }] }',
+            113,
+        ),
+    ],
+)
+def test_a_table_that_is_exchanged_is_not_clustered_before(read: Read, line: str, column: int) -> None:
+    (problem,) = read(None, {"shop.toml": HEAD + line + "\n"}).problems
+    assert problem.message.startswith("table `a`: load mode `blue_green` cannot CLUSTER {table}")
+    assert problem.column == column
+    assert "name the target" in (problem.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "statement"),
+    [
+        ("blue_green", "post_hook", "CLUSTER raw.a USING a_pkey"),
+        ("blue_green", "pre_hook", "CLUSTER {table} USING a_pkey"),
+        ("append", "post_hook", "CLUSTER {table} USING a_pkey"),
+    ],
+)
+def test_any_other_table_may_be_clustered(read: Read, mode: str, key: str, statement: str) -> None:
+    hook = f'{{ type = "sql", statement = "{statement}" }}'
+    line = f'tables = ["a"]\nload = {{ mode = "{mode}", {key} = {hook} }}\n'
+    assert read(None, {"shop.toml": HEAD + line}).problems == ()
+
+
 def test_json_cannot_bypass_it(read: Read) -> None:
     text = """\
 {
