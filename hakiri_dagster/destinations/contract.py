@@ -226,6 +226,10 @@ class Destination(Protocol):
         """What `ensure_target` would do; moves nothing."""
         ...
 
+    def cautions(self, table: Table) -> Sequence[str]:
+        """What a load into the target goes on in spite of, and somebody should know before."""
+        ...
+
     def ensure_target(
         self, table: Table, schema: SourceSchema, *, with_file_hash: bool, widened: Sequence[Widening] = ()
     ) -> Target:

@@ -182,6 +182,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
             *doubts,
             *due.warnings,
             *(switched.notes if due.slices or due.busy else ()),
+            *(destination.cautions(table) if target is not None and due.slices else ()),
             *(warnings_of(evolution) if evolution else ()),
         ),
         moment=moment,

@@ -63,6 +63,11 @@ class PostgresDestination:
             SchemaChange(change.description, refused=change.refused, column=change.column) for change in changes
         )
 
+    def cautions(self, table: Table) -> Sequence[str]:
+        with self._connections.transaction(table.label) as connection:
+            found = catalog.find(connection, table.target_schema, table.target_name)
+            return () if found is None else mode_of(table).cautions(connection, found)
+
     def ensure_target(
         self, table: Table, schema: SourceSchema, *, with_file_hash: bool, widened: Sequence[Widening] = ()
     ) -> Target:

@@ -44,3 +44,11 @@ def test_what_stands_in_the_way_is_told_before_anything_is_loaded(orders: ShopPr
     orders.file("data/orders.csv", "id,amount\n3,30\n")
     assert "blue_green cannot exchange the target: raw.child inherits from it" in orders.apply()["orders"]["error"]
     assert orders.column("orders", "id") == [1, 2]
+
+
+def test_a_target_that_is_published_is_warned_of(orders: ShopProject) -> None:
+    orders.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    orders.file("data/orders.csv", "id,amount\n3,30\n")
+    told = orders.apply()["orders"]
+    assert any("publication everything: who subscribes keeps the old rows" in text for text in told["warnings"])
+    assert (told["rows"], told["error"]) == (1, None)

@@ -18,7 +18,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.copy_parallel import copy_in_parallel
 from hakiri_dagster.destinations.postgres.modes.contract import Mode, Staged, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
-from hakiri_dagster.destinations.postgres.swap import leftovers, sibling
+from hakiri_dagster.destinations.postgres.swap import leftovers, publications, sibling
 from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
 from hakiri_dagster.destinations.postgres.swap.dependents import orphans
 from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey
@@ -49,6 +49,13 @@ class BlueGreen(Mode):
             connection.execute("RESET search_path")
         wrong = [f"blue_green cannot exchange the target: {reason}" for reason in reasons]
         return [*wrong, *_taken(connection, found)]
+
+    @override
+    def cautions(self, connection: Connection, found: Found) -> Sequence[str]:
+        schema, name = found.target.schema, found.target.name
+        return publications.cautions(
+            connection, found.oid, f"{schema}.{name}", f"{schema}.{sibling.sibling_name(name)}"
+        )
 
     @override
     def retypes_when_empty(self, found: Found) -> bool:

@@ -113,6 +113,10 @@ class Mode(Protocol):
         """Why this mode cannot load what the source has, wherever it goes; told by `plan`, too."""
         return ()
 
+    def cautions(self, connection: Connection, found: Found) -> Sequence[str]:
+        """What a load goes on in spite of, and somebody should know before; told by `plan`."""
+        return ()
+
     def key(self, table: Table) -> tuple[str, ...]:
         """Columns that tell the rows of the source apart."""
         return ()

@@ -16,7 +16,7 @@ from hakiri_dagster.destinations.postgres.copy_parallel import copy_in_parallel
 from hakiri_dagster.destinations.postgres.modes import blue_green
 from hakiri_dagster.errors import DestinationError, LeaseLost
 from tests.integration.destinations.postgres.conftest import MakeShop
-from tests.integration.destinations.postgres.scenario import Shop, order
+from tests.integration.destinations.postgres.scenario import Shop, make_table, order
 
 
 @pytest.fixture
@@ -310,3 +310,13 @@ def test_a_column_that_the_target_computes_is_no_obstacle(shop: Shop, kept: str)
     shop.query(f"ALTER TABLE raw.orders ADD twice numeric GENERATED ALWAYS AS (amount * 2) {kept}")
     shop.publish([order(7, amount="2.50")])
     assert shop.query("SELECT id, twice FROM raw.orders") == [(7, 5)]
+
+
+def test_who_publishes_the_target_is_told_of_before_a_load(shop: Shop) -> None:
+    assert shop.destination.cautions(shop.table) == []
+    shop.query("CREATE PUBLICATION one FOR TABLE raw.orders; CREATE PUBLICATION whole FOR TABLES IN SCHEMA raw")
+    one, whole = shop.destination.cautions(shop.table)
+    assert one.startswith("publication one: who subscribes keeps the old rows of raw.orders, because blue_green")
+    assert "raw.orders_new" not in one
+    assert "and is sent those of raw.orders_new while they are loaded" in whole
+    assert shop.destination.cautions(make_table("truncate")) == ()
