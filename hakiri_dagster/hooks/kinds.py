@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from hakiri_dagster.hooks import custom_function, notification, refresh_mat_view, sql
+from hakiri_dagster.hooks import custom_function, refresh_mat_view, sql, webhook
 from hakiri_dagster.hooks.surroundings import Surroundings
 from hakiri_dagster.manifest.hook_spec import CustomFunctionHook, Hook, RefreshMatViewHook, SqlHook, WebhookHook
 
@@ -18,7 +18,7 @@ def run(hook: Hook, around: Surroundings) -> Sequence[str]:
         case RefreshMatViewHook():
             refresh_mat_view.run(hook, around)
         case WebhookHook():
-            notification.run(hook, around)
+            webhook.run(hook, around)
         case CustomFunctionHook():
             custom_function.run(hook, around)
         case _:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.hooks.context import HookContext
 from hakiri_dagster.settings import Settings
-
-Relation = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hakiri_dagster.audit.alerts import AlertRecord, AlertStore
 from hakiri_dagster.errors import HakiriError, WebhookRefused
-from hakiri_dagster.hooks.webhook import Limits, send
+from hakiri_dagster.hooks.signed_post import Limits, send
 from hakiri_dagster.settings import Settings
 
 ALERTS_A_TICK = 20

@@ -8,7 +8,7 @@ What a publish owes is remembered with it, so that a crash before the post-hooks
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -78,16 +78,17 @@ def owed_by(way: Way, prepared: PreparedLoad) -> tuple[HookName, ...]:
 def post_hooks(way: Way) -> Iterator[HookRun]:
     """What published loads owe, this run's and those of runs that came to no good end. A failed chunk keeps it owed."""
     hooks = named(way.table.load.post_hook)
-    if not hooks or not _owed(way, hooks):
+    if not hooks or not (owed := _owed(way, hooks)):
         return
     if way.totals.errors:
-        way.log(f"{way.table.label}: a chunk failed, so the post-hooks stay owed until all of the run's are published")
+        why = "a chunk failed, so the post-hooks of what is published stay owed until all of a run's chunks are"
+        raise_alert(way, _of_owed(owed, why, "failed chunk"))
         return
     with PhaseSession(way, attempt=None) as session:
         try:
             session.open()
         except HooksBusy as busy:
-            way.observer.warned(way.table, str(busy))
+            raise_alert(way, _of_owed(owed, f"post-hooks stay owed: {busy.what}", "busy"))
             return
         yield from _settled(way, hooks, session)
 
@@ -106,6 +107,11 @@ def _settled(way: Way, hooks: Sequence[NamedHook], session: PhaseSession) -> Ite
         if debt is not None:
             retried(way, partial(way.destination.settle_hook, way.table, debt))
         yield ran
+
+
+def _of_owed(owed: Mapping[str, OwedHook], why: str, subject: str) -> Alert:
+    details = {"hooks": [hook.name.text for hook in owed.values()]}
+    return Alert("hooks_owed", why, subject=subject, details=details)
 
 
 def _owed(way: Way, hooks: Collection[NamedHook]) -> dict[str, OwedHook]:

@@ -6,13 +6,14 @@ import importlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from hakiri_dagster.destinations.postgres import hook_session
 from hakiri_dagster.hooks.context import HookContext
 from hakiri_dagster.pipeline.hooks_run import HookRun, post_hooks
 from tests.integration.orchestration.conftest import ShopProject
@@ -89,6 +90,7 @@ def test_hooks_run_once_for_all_chunks_of_a_run_and_not_while_one_of_them_fails(
     told = shop.apply()["orders"]
     assert (told["chunks"]["done"], told["chunks"]["failed"], told["hooks"]) == (2, 1, 0)
     assert package.called == []
+    assert open_alert(shop) == ("hooks_owed", "failed chunk", {"hooks": ["custom_function keeps"]})
     shop.file("data/orders/c.csv", "id,v\n3,a\n4,b\n")
     told = shop.apply()["orders"]
     assert (told["chunks"]["done"], told["hooks"], told["error"]) == (1, 1, None)
@@ -147,6 +149,29 @@ def test_two_runs_at_once_do_not_both_run_what_is_owed(csv_shop: Declare, instal
             thread.join(30)
     assert [one.name for one in ran] == ["custom_function waits"]
     assert len(package.called) == 1
+
+
+def test_hooks_that_another_run_keeps_busy_are_told_of(
+    csv_shop: Declare, installed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = installed("fails", "waits")
+    shop = csv_shop(load={"post_hook": [function("fails"), function("waits")]})
+    shop.file("data/orders.csv", "id,v\n1,a\n")
+    shop.apply()
+    monkeypatch.setattr(hook_session, "_PATIENCE", "50ms")
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        way = runtime.way(table, lambda: None, run_id="r", log=lambda _line: None)
+        with way.destination.hook_session(table, None):
+            assert list(post_hooks(way)) == []
+    assert open_alert(shop) == ("hooks_owed", "busy", {"hooks": ["custom_function fails", "custom_function waits"]})
+    assert len(package.called) == 0
+
+
+def open_alert(shop: ShopProject) -> tuple[str, str, Mapping[str, Any]]:
+    with shop.runtime() as runtime:
+        (alert,) = runtime.audit.alerts.newest()
+    return alert.kind, alert.subject, alert.details
 
 
 def test_a_process_that_is_killed_among_the_hooks_costs_no_row_and_repeats_no_hook_that_had_ended(

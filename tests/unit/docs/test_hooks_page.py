@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hakiri_dagster.hooks.context import HookContext
-from hakiri_dagster.hooks.notification import payload
 from hakiri_dagster.hooks.signature import SIGNATURE, TIMESTAMP, sign
+from hakiri_dagster.hooks.webhook import payload
 from tests.unit.docs.pages import ROOT, blocks
 
 BLOCKS = {block.title: block.text for block in blocks(ROOT / "docs" / "hooks.md")}

@@ -17,7 +17,7 @@ import pytest
 
 from hakiri_dagster.errors import HakiriError, UnsafeUrl, UsageError, WebhookRefused, WebhookUnavailable
 from hakiri_dagster.hooks.signature import verify
-from hakiri_dagster.hooks.webhook import Delivered, Limits, send
+from hakiri_dagster.hooks.signed_post import Delivered, Limits, send
 from hakiri_dagster.security import url_guard
 from tests.integration.hooks.certificates import Authority, new_authority
 from tests.integration.hooks.receivers import Asked, Respond, answer, receiving
