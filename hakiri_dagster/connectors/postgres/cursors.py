@@ -46,7 +46,7 @@ _SCANNED_EXTENT = sql.SQL(
     " SELECT {lower}, {upper}, nulls, told, (SELECT count(*) FROM {table} WHERE {cursor} = (SELECT upper FROM edge))"
     " FROM edge"
 )
-_TOLD_OF_ROWS = sql.SQL("sum(hashtextextended((of_row.*)::text, 0))")
+_TOLD_OF_ROWS = sql.SQL("sum(pg_catalog.hashtextextended((of_row.*)::text, 0::bigint))")
 """What rows hold, in whatever order. Those without a place in the order have nothing else by which a new one shows."""
 
 _PAST = sql.SQL(

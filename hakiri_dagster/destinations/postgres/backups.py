@@ -25,7 +25,7 @@ _BACKUPS = """
 SELECT load_id, run_id, relation::text, rows, made_before, made_at
 FROM hakiri.backup
 WHERE pipeline_id = %s AND table_name = %s AND target = %s
-  AND to_regclass(format('hakiri.%%I', relation)) IS NOT NULL
+  AND to_regclass(pg_catalog.format('hakiri.%%I', relation)) IS NOT NULL
 ORDER BY made_at DESC, load_id DESC
 """
 
@@ -117,7 +117,8 @@ def _every_row(connection: Connection) -> Iterator[None]:
 
 
 def _oid(connection: Connection, name: str) -> int:
-    found = connection.execute("SELECT to_regclass(format('hakiri.%%I', %s::text))::oid::bigint", (name,)).fetchone()
+    place = "SELECT to_regclass(pg_catalog.format('hakiri.%%I', %s::text))::oid::bigint"
+    found = connection.execute(place, (name,)).fetchone()
     assert found is not None
     return int(found[0])
 

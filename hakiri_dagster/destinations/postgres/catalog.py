@@ -29,9 +29,9 @@ ORDER BY a.attnum
 
 # ON CONFLICT can infer these: plain columns, no predicate, checked at once.
 _KEYS = """
-SELECT i.indisprimary, array_agg(a.attname ORDER BY k.position)::text[]
+SELECT i.indisprimary, pg_catalog.array_agg(a.attname ORDER BY k.position)::text[]
 FROM pg_index i
-CROSS JOIN unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, position)
+CROSS JOIN pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, position)
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate
   AND i.indpred IS NULL AND i.indexprs IS NULL AND k.position <= i.indnkeyatts
@@ -61,7 +61,7 @@ WITH RECURSIVE base (attname, typid, typmod) AS (
     FROM base b JOIN pg_type t ON t.oid = b.typid WHERE t.typtype = 'd')
 SELECT b.attname, format_type(b.typid, b.typmod), t.typtype, t.typcategory, t.typname,
        CASE WHEN t.typtype = 'e'
-            THEN (SELECT array_agg(enumlabel::text) FROM pg_enum WHERE enumtypid = t.oid) END,
+            THEN (SELECT pg_catalog.array_agg(enumlabel::text) FROM pg_enum WHERE enumtypid = t.oid) END,
        EXISTS (SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
                WHERE o.opcdefault AND m.amname IN ('btree', 'hash')
                  AND (o.opcintype = t.oid
@@ -168,7 +168,7 @@ def _base_type(
 def existing_types(connection: Connection, spellings: Sequence[str]) -> frozenset[str]:
     """Which of these types the destination knows."""
     rows = connection.execute(
-        "SELECT spelling FROM unnest(%s::text[]) AS spelling WHERE to_regtype(spelling) IS NOT NULL",
+        "SELECT spelling FROM pg_catalog.unnest(%s::text[]) AS spelling WHERE to_regtype(spelling) IS NOT NULL",
         (sorted(set(spellings)),),
     )
     return frozenset(spelling for (spelling,) in rows)

@@ -10,7 +10,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.errors import DestinationError
 
 SCHEMA = "hakiri"
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('hakiri control schema', 0))"
+_LOCK = "SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended('hakiri control schema', 0::bigint))"
 
 
 def scripts() -> list[str]:

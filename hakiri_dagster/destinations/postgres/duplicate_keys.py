@@ -30,7 +30,8 @@ def duplicate_keys(connection: Connection, relation: sql.Identifier, key: Sequen
     found = connection.execute(
         sql.SQL(
             "SELECT ARRAY[{shown}], count(*), count(*) OVER (), sum(count(*)) OVER () FROM {relation} "
-            "WHERE num_nulls({columns}) = 0 GROUP BY {columns} HAVING count(*) > 1 ORDER BY {columns} LIMIT {most}"
+            "WHERE pg_catalog.num_nulls({columns}) = 0 "
+            "GROUP BY {columns} HAVING count(*) > 1 ORDER BY {columns} LIMIT {most}"
         ).format(shown=shown, relation=relation, columns=columns, most=_SHOWN)
     ).fetchall()
     keys, rows = found[0][2:] if found else (0, 0)

@@ -23,7 +23,7 @@ def keep_loads_out(connection: Connection, table: Table) -> bool:
     """False while there is one."""
     target = target_of(table)
     row = connection.execute(
-        "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", (_rows_of(target),)
+        "SELECT pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0::bigint))", (_rows_of(target),)
     ).fetchone()
     return row == (True,)
 
@@ -36,7 +36,9 @@ def void_claims(connection: Connection, table: Table) -> None:
 def keep_restores_out(connections: Connections, connection: Connection, load: Load) -> None:
     """Waits for one that is under way. Of one that was killed, takes away what it left."""
     target = target_of(load.table)
-    connection.execute("SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))", (_rows_of(target),))
+    connection.execute(
+        "SELECT pg_advisory_xact_lock_shared(pg_catalog.hashtextextended(%s, 0::bigint))", (_rows_of(target),)
+    )
     for (load_id,) in connection.execute(_LEFT, (target, RESTORE_KEY)).fetchall():
         with connections.transaction(load.table.label) as other:
             drop_siblings(other, load_id)

@@ -16,8 +16,8 @@ _NAME_BYTES = 63
 _BUMP = """
 INSERT INTO hakiri.fence AS f (pipeline_id, table_name, target, chunk_key, token, holder, load_id)
 SELECT %(pipeline)s, %(table)s, %(target)s, key, 1, %(holder)s,
-       nextval(pg_get_serial_sequence('hakiri.ledger', 'load_id'))
-FROM unnest(%(keys)s::text[]) AS key ORDER BY key
+       pg_catalog.nextval(pg_get_serial_sequence('hakiri.ledger', 'load_id'))
+FROM pg_catalog.unnest(%(keys)s::text[]) AS key ORDER BY key
 ON CONFLICT (pipeline_id, table_name, target, chunk_key) DO UPDATE
 SET token = f.token + 1, holder = excluded.holder, load_id = excluded.load_id, claimed_at = clock_timestamp()
 RETURNING chunk_key, token, load_id
@@ -26,12 +26,12 @@ RETURNING chunk_key, token, load_id
 # Only this role's backends in this database: others can neither be ours nor may be ended by us.
 # The mark is `chunk_mark`.
 _END_BACKENDS = """
-SELECT pg_terminate_backend(a.pid, 5000)
+SELECT pg_catalog.pg_terminate_backend(a.pid, 5000::bigint)
 FROM hakiri.fence f
 JOIN pg_stat_activity a
   ON split_part(a.application_name, ':', 1) = 'hakiri'
  AND split_part(a.application_name, ':', 2)
-     = left(md5(concat_ws(chr(31), f.pipeline_id, f.table_name, f.target, f.chunk_key)), 16)
+     = left(md5(pg_catalog.concat_ws(chr(31), f.pipeline_id, f.table_name, f.target, f.chunk_key)), 16)
  AND CASE WHEN split_part(a.application_name, ':', 3) ~ '^[0-9]{1,18}$'
           THEN split_part(a.application_name, ':', 3)::bigint <= f.token - %(newer)s END
 WHERE f.pipeline_id = %(pipeline)s AND f.table_name = %(table)s AND f.target = %(target)s

@@ -22,7 +22,10 @@ _STATEMENT_TIMEOUT = "1h"
 """A hook that needs longer sets its own before."""
 _PATIENCE = "5min"
 
-_LOCK = "SELECT pg_advisory_lock(hashtextextended(concat_ws('/', 'hakiri hooks', %s::text, %s::text, %s::text), 0))"
+_LOCK = """
+SELECT pg_advisory_lock(pg_catalog.hashtextextended(
+    pg_catalog.concat_ws('/', 'hakiri hooks', %s::text, %s::text, %s::text), 0::bigint))
+"""
 
 
 @contextmanager

@@ -60,9 +60,10 @@ WHERE target = %(target)s AND load_id <> %(load_id)s
   AND (superseded_by IS NULL OR superseded_by <> 0 AND (pipeline_id, table_name) <> (%(pipeline)s, %(table)s))
 """
 
-_TABLE_LOCK = (
-    "SELECT pg_advisory_xact_lock(hashtextextended(concat_ws('/', 'hakiri ledger', %s::text, %s::text, %s::text), 0))"
-)
+_TABLE_LOCK = """
+SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended(
+    pg_catalog.concat_ws('/', 'hakiri ledger', %s::text, %s::text, %s::text), 0::bigint))
+"""
 
 _INSERT = """
 INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, target, chunk_key, bounds, rows, bytes,

@@ -10,12 +10,12 @@ from hakiri_dagster.destinations.postgres.connection import Connections
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 
 _SUM_UP = """
-SELECT brin_summarize_new_values(i.indexrelid)
+SELECT pg_catalog.brin_summarize_new_values(i.indexrelid)
 FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_am m ON m.oid = c.relam
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-WHERE i.indrelid IN (SELECT %s::oid UNION SELECT relid FROM pg_partition_tree(%s))
+WHERE i.indrelid IN (SELECT %s::oid UNION SELECT relid FROM pg_catalog.pg_partition_tree(%s))
   AND a.attname = %s AND c.relkind = 'i' AND m.amname = 'brin' AND i.indisvalid
 """
 

@@ -21,7 +21,7 @@ AT = sql.Identifier("_hakiri_at")
 
 DELETED = sql.Identifier("_hakiri_deleted")
 
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('hakiri marks ' || %s, 0))"
+_LOCK = "SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended('hakiri marks ' || %s::text, 0::bigint))"
 _NAME_CHARACTERS = 12
 _COLUMNS = """
 SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute

@@ -26,7 +26,8 @@ WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(targe
 
 # Loads that were published while the hook ran still owe it.
 _TAKE_OFF = """
-UPDATE hakiri.owed_hook SET load_ids = ARRAY(SELECT unnest(load_ids) EXCEPT SELECT unnest(%(load_ids)s::bigint[]))
+UPDATE hakiri.owed_hook
+SET load_ids = ARRAY(SELECT pg_catalog.unnest(load_ids) EXCEPT SELECT pg_catalog.unnest(%(load_ids)s::bigint[]))
 WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND hook = %(hook)s
 """
 _FORGET = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hakiri_dagster.destinations.postgres.connection import Connection
 
 _GIVEN_AWAY = """
-SELECT DISTINCT format('REVOKE ALL ON TABLE %%s FROM %%s', c.oid::regclass,
+SELECT DISTINCT pg_catalog.format('REVOKE ALL ON TABLE %%s FROM %%s', c.oid::regclass,
                        CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
 FROM pg_class c CROSS JOIN LATERAL (
     SELECT grantee FROM aclexplode(relacl)

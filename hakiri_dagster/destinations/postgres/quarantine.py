@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     target text)
 """
 
+_LOCK = "SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended('hakiri quarantine ' || %s::text, 0::bigint))"
 _COLUMNS = """
 SELECT a.attname
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -85,7 +86,7 @@ def _columns(connection: Connection, schema: str, name: str) -> set[str]:
 
 def _ensure(connection: Connection, schema: str, name: str, *, exists: bool) -> None:
     table = relation(schema, name)
-    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri quarantine ' || %s, 0))", (schema,))
+    connection.execute(_LOCK, (schema,))
     if not schema_exists(connection, schema):
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     if exists:

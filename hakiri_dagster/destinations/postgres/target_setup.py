@@ -16,7 +16,11 @@ from hakiri_dagster.destinations.postgres.target_plan import Change, TargetPlann
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('hakiri target ' || %s || '.' || %s, 0))"
+_SCHEMAS_LOCK = "SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended('hakiri schemas', 0::bigint))"
+_LOCK = """
+SELECT pg_advisory_xact_lock(
+    pg_catalog.hashtextextended('hakiri target ' || %s::text || '.' || %s::text, 0::bigint))
+"""
 
 
 def ensure_target(planner: TargetPlanner) -> Target:
@@ -43,7 +47,7 @@ def ensure_target(planner: TargetPlanner) -> Target:
 def _alone(planner: TargetPlanner) -> tuple[Found | None, list[Change]]:
     """What is wanted, while nobody else of us changes the target: until the open transaction ends."""
     if planner.schemas():  # they are shared by tables, so they have a lock of their own, always taken first
-        planner.connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('hakiri schemas', 0))")
+        planner.connection.execute(_SCHEMAS_LOCK)
     planner.connection.execute(_LOCK, (planner.table.target_schema, planner.table.target_name))
     found = _find(planner)
     return found, _wanted(planner, found)

@@ -33,32 +33,32 @@ SELECT DISTINCT CASE c.relkind WHEN 'm' THEN 'the materialized view ' WHEN 'v' T
 FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = r.ev_class
 WHERE d.classid = 'pg_rewrite'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
 UNION ALL
-SELECT DISTINCT format('the generated column %%s', quote_ident(g.attname))
+SELECT DISTINCT pg_catalog.format('the generated column %%s', quote_ident(g.attname))
 FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
 JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum AND g.attgenerated <> ''
 WHERE d.classid = 'pg_attrdef'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
 UNION ALL
-SELECT DISTINCT format('the policy %%s', quote_ident(p.polname))
+SELECT DISTINCT pg_catalog.format('the policy %%s', quote_ident(p.polname))
 FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid
 WHERE d.classid = 'pg_policy'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
 UNION ALL
-SELECT DISTINCT format('the trigger %%s', quote_ident(t.tgname))
+SELECT DISTINCT pg_catalog.format('the trigger %%s', quote_ident(t.tgname))
 FROM pg_depend d JOIN pg_trigger t ON t.oid = d.objid AND NOT t.tgisinternal
 WHERE d.classid = 'pg_trigger'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
 UNION ALL
-SELECT DISTINCT format('the condition of the publication %%s', quote_ident(b.pubname))
+SELECT DISTINCT pg_catalog.format('the condition of the publication %%s', quote_ident(b.pubname))
 FROM pg_depend d JOIN pg_publication_rel r ON r.oid = d.objid JOIN pg_publication b ON b.oid = r.prpubid
 WHERE d.classid = 'pg_publication_rel'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
 UNION ALL
 SELECT 'the partition key' FROM pg_partitioned_table
 WHERE partrelid = %(oid)s AND %(position)s::int2 = ANY (partattrs::int2[])
 UNION ALL
-SELECT format('the parent table %%s', inhparent::regclass) FROM pg_inherits
+SELECT pg_catalog.format('the parent table %%s', inhparent::regclass) FROM pg_inherits
 WHERE inhrelid = %(oid)s
 """
 
 _PLACE: LiteralString = """
-SELECT attnum, pg_table_size(attrelid) FROM pg_attribute WHERE attrelid = %s AND attname = %s
+SELECT attnum, pg_catalog.pg_table_size(attrelid) FROM pg_attribute WHERE attrelid = %s AND attname = %s
 """
 
 

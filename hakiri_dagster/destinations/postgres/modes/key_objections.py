@@ -8,11 +8,11 @@ from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
 
 _PARTITION_KEY = """
-SELECT coalesce(array_agg(DISTINCT a.attname::text), '{}'), bool_or(k.attnum = 0)
+SELECT coalesce(pg_catalog.array_agg(DISTINCT a.attname::text), '{}'), bool_or(k.attnum = 0)
 FROM pg_partitioned_table p
-CROSS JOIN unnest(p.partattrs::int2[]) WITH ORDINALITY AS k (attnum, position)
+CROSS JOIN pg_catalog.unnest(p.partattrs::int2[]) WITH ORDINALITY AS k (attnum, position)
 LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k.attnum AND k.attnum > 0
-WHERE p.partrelid IN (SELECT relid FROM pg_partition_tree(%s))
+WHERE p.partrelid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%s))
 """
 
 
@@ -20,7 +20,7 @@ _DEFERRABLE = """
 SELECT c.conname
 FROM pg_constraint c JOIN pg_index i ON i.indexrelid = c.conindid
 WHERE c.conrelid = %s AND i.indisunique AND NOT i.indimmediate
-  AND (SELECT array_agg(a.attname::text ORDER BY a.attname::text) FROM pg_attribute a
+  AND (SELECT pg_catalog.array_agg(a.attname::text ORDER BY a.attname::text) FROM pg_attribute a
        WHERE a.attrelid = c.conrelid AND a.attnum = ANY(c.conkey)) = %s
 ORDER BY 1
 """

@@ -53,12 +53,12 @@ WITH known AS (
 chosen AS (
     SELECT DISTINCT ON ({key}, {at}) * FROM known ORDER BY {key}, {at}, {known_by} DESC),
 judged AS (
-    SELECT *, CASE WHEN {deleted} THEN NOT lag({deleted}, 1, true) OVER in_time
-                   ELSE lag({deleted}, 1, true) OVER in_time OR {differs} END AS {matters}
+    SELECT *, CASE WHEN {deleted} THEN NOT pg_catalog.lag({deleted}, 1, true) OVER in_time
+                   ELSE pg_catalog.lag({deleted}, 1, true) OVER in_time OR {differs} END AS {matters}
     FROM chosen WINDOW in_time AS (PARTITION BY {key} ORDER BY {at})),
 placed AS (
     SELECT *, {matters} AND NOT {deleted} AS {is_row}, NOT {matters} AS {is_mark}, {known_by} = {by_load} AS {is_new},
-           lead({at}) OVER (PARTITION BY {key}, {matters} ORDER BY {at}) AS {next}
+           pg_catalog.lead({at}) OVER (PARTITION BY {key}, {matters} ORDER BY {at}) AS {next}
     FROM judged)
 SELECT {all}, {at}, {deleted}, {next}, {had_row}, {had_mark}, {is_row}, {is_mark}, {is_new}
 FROM placed

@@ -37,7 +37,9 @@ from hakiri_dagster.planning.columns import SourceSchema
 
 _OWN: Mapping[str, str] = {VALID_FROM: "timestamptz", VALID_TO: "timestamptz", IS_CURRENT: "boolean"}
 _TIMES = frozenset({"timestamptz", "timestamp", "date"})
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('hakiri history ' || %s, 0)), clock_timestamp()"
+_LOCK = """
+SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended('hakiri history ' || %s::text, 0::bigint)), clock_timestamp()
+"""
 _KEPT = (
     "nothing was closed, because {count} row(s) of the source were set aside: they may be what would have been closed"
 )

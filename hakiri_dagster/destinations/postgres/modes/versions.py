@@ -85,7 +85,9 @@ class Versions:
     def differs_from_last(self, window: str) -> sql.Composable:
         """From the content of the row before it in a window."""
         return _any_of(
-            sql.SQL("{0} IS DISTINCT FROM lag({0}) OVER {1}").format(self._comparable(column), sql.Identifier(window))
+            sql.SQL("{0} IS DISTINCT FROM pg_catalog.lag({0}) OVER {1}").format(
+                self._comparable(column), sql.Identifier(window)
+            )
             for column in self.content
         )
 
