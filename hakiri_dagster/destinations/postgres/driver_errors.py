@@ -105,6 +105,8 @@ def _what(error: psycopg.Error) -> str:
 def _hint(error: psycopg.Error) -> str | None:
     if error.sqlstate == "23514" and error.diag.constraint_name is None:
         return "make a partition for the value, or a DEFAULT partition, or correct the row at the source"
+    if error.sqlstate == "42501" and "must be owner" in str(error):
+        return "make the destination's user a member of the role that owns it: GRANT owner TO user"
     if error.sqlstate in _HINTS:
         return _HINTS[error.sqlstate]
     text = str(error)

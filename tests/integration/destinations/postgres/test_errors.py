@@ -15,7 +15,7 @@ from psycopg import errors as states
 from psycopg.conninfo import conninfo_to_dict
 
 from hakiri_dagster.destinations.postgres.destination import open_destination
-from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translated
+from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors, translated
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from tests.integration.destinations.postgres.conftest import MakeShop
@@ -144,6 +144,23 @@ def test_a_missing_privilege_is_told(make_shop: MakeShop) -> None:
         guest.close()
     finally:
         shop.query("DROP ROLE hakiri_guest")
+
+
+def test_where_no_privilege_helps_but_ownership_the_hint_says_so(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.publish([order(1)])
+    shop.query("DROP ROLE IF EXISTS hakiri_stranger")
+    shop.query("CREATE ROLE hakiri_stranger; GRANT USAGE ON SCHEMA raw TO hakiri_stranger")
+    try:
+        with psycopg.connect(shop.url) as connection:
+            connection.execute("SET ROLE hakiri_stranger")
+            owned = pytest.raises(DestinationError, match="must be owner of table orders")
+            with owned as raised, translate_errors("warehouse"):
+                connection.execute("ALTER TABLE raw.orders ADD more int")
+        assert raised.value.hint is not None
+        assert "member of the role that owns it" in raised.value.hint
+    finally:
+        shop.query("DROP OWNED BY hakiri_stranger; DROP ROLE hakiri_stranger")
 
 
 def test_a_lock_that_is_held_too_long_may_pass(make_shop: MakeShop) -> None:
