@@ -25,9 +25,10 @@ from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey
 from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
 from hakiri_dagster.destinations.postgres.swap.objections import objections
+from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.patience import exchanged
 from hakiri_dagster.destinations.postgres.swap.places import Pair, place_of, run, run_all
-from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
+from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, names_in_full, portrait
 from hakiri_dagster.destinations.postgres.widening import retyping
 from hakiri_dagster.errors import DestinationError, HakiriError
 from hakiri_dagster.manifest.tables import Table
@@ -65,11 +66,11 @@ class BlueGreen(Mode):
     @override
     def stage(self, work: Work) -> Staged:
         refuse_empty_source(work)
-        new = _make(work)
+        at_first, new = _make(work)
         try:
             place = relation(work.load.target.schema, sibling.sibling_name(work.load.target.name))
             rows = copy_in_parallel(work.connections, work.load, work.blocks, place, new[0].new)
-            return _Siblings(work, rows, _complete(work, new))
+            return _Siblings(work, rows, _complete(work, new), at_first)
         except BaseException:
             _discard(work)
             raise
@@ -86,6 +87,7 @@ class _Siblings(Staged):
     work: Work
     row_count: int
     successors: Successors
+    at_first: Portrait
 
     @property
     @override
@@ -101,7 +103,7 @@ class _Siblings(Staged):
     @override
     def expose(self) -> None:
         connection, load = self.work.connection, self.work.load
-        unchecked = exchanged(connection, load.table.label, self.successors, reshape=self._reshape_old)
+        unchecked = exchanged(connection, load.table.label, self.successors, self.at_first, reshape=self._reshape_old)
         leftovers.forget_siblings(connection, load.fence.load_id)
         leftovers.note_unchecked(connection, load.table, unchecked)
 
@@ -148,8 +150,8 @@ def _taken(connection: Connection, found: Found) -> list[str]:
     return [f"blue_green loads into {found.target.schema}.{name}, and there is a table of that name; rename it"]
 
 
-def _make(work: Work) -> tuple[Pair, ...]:
-    """Partitions go with their table."""
+def _make(work: Work) -> tuple[Portrait, tuple[Pair, ...]]:
+    """Partitions go with their table. The portrait is of the target."""
     load = work.load
     check_keys(work)
     with work.connections.transaction(load.table.label) as connection:
@@ -157,12 +159,13 @@ def _make(work: Work) -> tuple[Pair, ...]:
         fence.check_fence(connection, load, lock=True)
         names_in_full(connection)
         leftovers.sweep(connection, load.table)
+        at_first = portrait(connection, family(connection, work.found.oid))
         tables = sibling.make(connection, work.found.oid, load.target.schema, load.target.name, _prefix(work))
         if load.target.retyped:
             place = relation(load.target.schema, sibling.sibling_name(load.target.name))
             connection.execute(retyping(place, load.target.retyped))
         leftovers.note_siblings(connection, load.table, [tables[0].new], load.fence.load_id)
-    return tables
+    return at_first, tables
 
 
 def _complete(work: Work, tables: Sequence[Pair]) -> Successors:

@@ -15,9 +15,16 @@ from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, RELATIONS
 from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.places import Pair, of_each, run, run_all
-from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, about, differences, lines, portrait
+from hakiri_dagster.destinations.postgres.swap.portrait import (
+    Portrait,
+    about,
+    differences,
+    lines,
+    not_kept,
+    portrait,
+)
 from hakiri_dagster.destinations.postgres.swap.sequences import go_on
-from hakiri_dagster.errors import DestinationUnavailable
+from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 
 _REVOKES = """
 SELECT DISTINCT format('REVOKE ALL ON TABLE %s FROM %s CASCADE', c.oid::regclass,
@@ -66,8 +73,10 @@ def lock(turn: Turn, pairs: Sequence[Pair]) -> None:
         turn.lock(_locking(it.place, it.kind, it.owner).encode())
 
 
-def exchange(connection: Connection, successors: Successors) -> list[ChildKey]:
-    """All is locked; what depends on others comes first. Answers what is to be checked when nobody waits any more."""
+def exchange(connection: Connection, successors: Successors, at_first: Portrait) -> list[ChildKey]:
+    """All is locked; what depends on others comes first. Answers what is to be checked when nobody waits any more.
+
+    `at_first` shows the tables as they were when their successors were made."""
     olds, news = of_each(successors.pairs)
     _refuse_other_partitions(connection, successors.pairs)
     before = portrait(connection, olds)
@@ -81,7 +90,7 @@ def exchange(connection: Connection, successors: Successors) -> list[ChildKey]:
     _drop(connection, successors.pairs)
     _give(connection, successors, before)
     unchecked = [_put_on(connection, *child) for child in children]
-    _refuse_difference(connection, news, before)
+    _refuse_difference(at_first, before, portrait(connection, news))
     return [key for key in unchecked if key is not None]
 
 
@@ -109,8 +118,15 @@ def _give(connection: Connection, successors: Successors, before: Portrait) -> N
     run_all(connection, [line for name in BELONGINGS for line in before[name]])
 
 
-def _refuse_difference(connection: Connection, news: Sequence[int], before: Portrait) -> None:
-    wrong = differences(before, portrait(connection, news))
+def _refuse_difference(at_first: Portrait, before: Portrait, after: Portrait) -> None:
+    """What nobody changed meanwhile would be so at each try, all of which copy all rows."""
+    lost = not_kept(at_first, before, after)
+    if lost:
+        raise DestinationError(
+            f"the exchange does not keep what the target has, so nothing was exchanged: {'; '.join(lost)}",
+            hint="load it with another mode, or take that off the target",
+        )
+    wrong = differences(before, after)
     if wrong:
         raise _changed_meanwhile("; ".join(wrong))
 

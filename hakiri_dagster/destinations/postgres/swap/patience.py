@@ -8,13 +8,18 @@ from hakiri_dagster.destinations.postgres.between_readers import Turn, between_r
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey, exchange, lock, lock_against_changes
-from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
+from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, names_in_full
 
 _TRIES_SECONDS = 180
 
 
 def exchanged(
-    connection: Connection, label: str, successors: Successors, *, reshape: Callable[[], None] = lambda: None
+    connection: Connection,
+    label: str,
+    successors: Successors,
+    at_first: Portrait,
+    *,
+    reshape: Callable[[], None] = lambda: None,
 ) -> list[ChildKey]:
     """In the open transaction, to be committed at once: from here on all others wait.
 
@@ -26,6 +31,6 @@ def exchanged(
         lock(turn, successors.pairs)
         reshape()
         turn.hurry()
-        return exchange(connection, successors)
+        return exchange(connection, successors, at_first)
 
     return between_readers(connection, work, where=label, seconds=_TRIES_SECONDS)

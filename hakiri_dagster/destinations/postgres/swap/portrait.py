@@ -53,6 +53,16 @@ def differences(before: Portrait, after: Portrait) -> list[str]:
     ]
 
 
+def not_kept(at_first: Portrait, before: Portrait, after: Portrait) -> list[str]:
+    """What was there all the time, and is not there afterwards."""
+    return [
+        f"{name}: lacks {line}"
+        for name in before
+        for line in _without(before[name], after[name])
+        if line in at_first[name]
+    ]
+
+
 def _without(these: Lines, those: Lines) -> list[str]:
     there = frozenset(those)
     return [line for line in these if line not in there]

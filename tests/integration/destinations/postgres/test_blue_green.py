@@ -106,6 +106,16 @@ def test_a_reader_that_goes_on_from_the_table_to_a_view_is_never_ended(shop: Sho
     assert shop.ids() == [7]
 
 
+def test_what_was_on_the_target_all_the_time_and_would_be_lost_is_not_tried_again(shop: Shop) -> None:
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT few CHECK (id < 99)")
+    prepared = shop.prepare([order(7)])
+    shop.query("ALTER TABLE raw.orders_new DROP CONSTRAINT few")  # as if it had not been made
+    with pytest.raises(DestinationError, match=r"does not keep what the target has.*CONSTRAINT few") as raised:
+        prepared.publish(None, 0)
+    assert raised.value.kind == "permanent"
+    assert shop.ids() == [1, 2]
+
+
 def test_a_table_that_a_dead_load_left_is_swept_by_the_next(shop: Shop) -> None:
     shop.prepare([order(7)])  # its worker died
     assert shop.query("SELECT count(*) FROM raw.orders_new") == [(1,)]

@@ -18,7 +18,8 @@ from hakiri_dagster.destinations.postgres.swap.completion import complete
 from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
 from hakiri_dagster.destinations.postgres.swap.objections import objections
-from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
+from hakiri_dagster.destinations.postgres.swap.partitions import family
+from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full, portrait
 from hakiri_dagster.engine.postgres_account import INSTALLED_IN
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
@@ -73,6 +74,7 @@ def exchanged(connection: Connection, table: str, fill: str) -> None:
     with connection.transaction():
         names_in_full(connection)
         assert objections(connection, old) == []
+        at_first = portrait(connection, family(connection, old))
         tables = sibling.make(connection, old, schema, name, "hakiri_7_")
     connection.execute(fill.encode())
     with connection.transaction():
@@ -86,7 +88,7 @@ def exchanged(connection: Connection, table: str, fill: str) -> None:
     with connection.transaction():
         names_in_full(connection)
         exchange.lock(Turn(connection, first=30, rest=30), successors.pairs)
-        unchecked = exchange.exchange(connection, successors)
+        unchecked = exchange.exchange(connection, successors, at_first)
     for key in unchecked:
         exchange.check(connection, key)
 
