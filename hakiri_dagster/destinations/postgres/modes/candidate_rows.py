@@ -1,4 +1,4 @@
-"""The candidate of a mode that merges by key: a temporary table, in the end with one row a key."""
+"""A candidate that is compared with the target: a temporary table. A merge by key leaves one row a key in it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, place
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
 from hakiri_dagster.destinations.postgres.modes.contract import Work
 from hakiri_dagster.errors import DestinationError
+from hakiri_dagster.manifest.tables import Table
 
 STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
 
@@ -24,6 +25,17 @@ def stage_candidate(work: Work) -> int:
         )
     )
     return work.blocks.copy_into(work.connection, STAGED, work.load.columns, freeze=True)
+
+
+def key_of(table: Table) -> tuple[str, ...]:
+    """As the target has it."""
+    return tuple(map(stored_name, table.upsert_key or table.primary_key))
+
+
+def same_key(key: Sequence[str], one: str, other: str) -> sql.Composed:
+    return sql.SQL(" AND ").join(
+        sql.SQL("{} = {}").format(sql.Identifier(one, column), sql.Identifier(other, column)) for column in key
+    )
 
 
 def loaded_columns(work: Work) -> tuple[str, ...]:

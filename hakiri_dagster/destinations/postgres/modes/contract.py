@@ -91,8 +91,8 @@ class InTransaction(Staged):
 
 class Mode(Protocol):
     clears_target: bool
-    """After a load the target holds its rows and nobody else's, whoever loaded them. Until the commit nobody else can
-    add any."""
+    """A load takes the place of all that was loaded into the target, by whomever. From `expose` to the commit nobody
+    else can write to it."""
 
     looks_for_load_ids: bool
     """It finds the rows of earlier loads by their load ids."""

@@ -11,7 +11,7 @@ from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.conversion import kind_of
 from hakiri_dagster.destinations.postgres.marks import AT, DELETED, marks_of
-from hakiri_dagster.destinations.postgres.modes.candidate_rows import STAGED
+from hakiri_dagster.destinations.postgres.modes.candidate_rows import STAGED, same_key
 from hakiri_dagster.destinations.postgres.modes.contract import Work
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.manifest.tables import Table
@@ -46,12 +46,6 @@ def flagged(target: Target, table: Table, alias: str) -> sql.Composable:
         return sql.SQL("false")
     is_boolean = column_kind(target, flag) == "boolean"
     return sql.SQL("({} {})").format(sql.Identifier(alias, flag), sql.SQL("IS TRUE" if is_boolean else "IS NOT NULL"))
-
-
-def same_key(key: Sequence[str], one: str, other: str) -> sql.Composed:
-    return sql.SQL(" AND ").join(
-        sql.SQL("{} = {}").format(sql.Identifier(one, column), sql.Identifier(other, column)) for column in key
-    )
 
 
 def delete_flagged(work: Work, key: Sequence[str], conditions: Sequence[sql.Composable]) -> None:

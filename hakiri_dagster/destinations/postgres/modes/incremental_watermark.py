@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Mark, Target
 from hakiri_dagster.destinations.postgres import watermarks
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
-from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
+from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
 from hakiri_dagster.destinations.postgres.inheritance import add_missing, inherited, may_hold
 from hakiri_dagster.destinations.postgres.modes.append import Append, delete_replaced
+from hakiri_dagster.destinations.postgres.modes.candidate_rows import STAGED, stage_candidate
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Work
 from hakiri_dagster.manifest.tables import Table
-
-_STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
 
 
 class IncrementalWatermark(Append):
@@ -54,8 +52,8 @@ class IncrementalWatermark(Append):
         if before is None or not may_hold(before, load.slice.bounds):
             return _Advancing(super().stage(work).rows, work=work, known=known)
         delete_replaced(work)
-        rows = _staged(work)
-        added = add_missing(connection, load, _STAGED, before, from_mark_on=load.table.load.lag is not None)
+        rows = stage_candidate(work)
+        added = add_missing(connection, load, STAGED, before, from_mark_on=load.table.load.lag is not None)
         told = f"chunk {load.slice.chunk.key}: {rows - added} row(s) were in the target before our first load"
         return _Advancing(rows, (told,) if added < rows else (), work=work, known=known)
 
@@ -87,16 +85,6 @@ def _known(connection: Connection, table: Table, target: Target, tenant: str) ->
     if before is None:
         return None
     return watermarks.KnownMark(stored_name(table.cursor or ""), before.value, before.position, before, is_stored=False)
-
-
-def _staged(work: Work) -> int:
-    columns, target = work.load.columns, work.load.target
-    work.connection.execute(
-        sql.SQL("CREATE TEMPORARY TABLE hakiri_candidate ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA").format(
-            names(columns), relation(target.schema, target.name)
-        )
-    )
-    return work.blocks.copy_into(work.connection, _STAGED, columns, freeze=True)
 
 
 def _other_column(connection: Connection, table: Table) -> Sequence[str]:

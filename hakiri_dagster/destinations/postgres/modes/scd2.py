@@ -22,6 +22,7 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
     cursor_of,
     keep_last,
     keep_one_row_a_key,
+    key_of,
     loaded_columns,
     stage_candidate,
 )
@@ -83,7 +84,7 @@ class Scd2(Mode):
 
     @override
     def key(self, table: Table) -> tuple[str, ...]:
-        return tuple(stored_name(column) for column in table.upsert_key or table.primary_key)
+        return key_of(table)
 
     @override
     def unique(self, table: Table) -> tuple[str, ...]:
@@ -142,7 +143,7 @@ def _begin(work: Work) -> datetime:
 
 
 def _versions(work: Work) -> Versions:
-    key = tuple(map(stored_name, work.load.table.upsert_key or work.load.table.primary_key))
+    key = key_of(work.load.table)
     columns = loaded_columns(work)
     cursor = cursor_of(work)
     if cursor is not None and deletes.column_kind(work.load.target, cursor) not in _TIMES:

@@ -23,6 +23,7 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
     cursor_of,
     in_order,
     keep_one_row_a_key,
+    key_of,
     loaded_columns,
     stage_candidate,
 )
@@ -60,7 +61,7 @@ class Upsert(Mode):
 
     @override
     def key(self, table: Table) -> tuple[str, ...]:
-        return tuple(stored_name(column) for column in table.upsert_key or table.primary_key)
+        return key_of(table)
 
     @override
     def added_columns(self, table: Table) -> Mapping[str, str]:

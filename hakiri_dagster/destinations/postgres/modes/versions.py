@@ -10,6 +10,7 @@ from psycopg import sql
 
 from hakiri_dagster.destinations.postgres import marks
 from hakiri_dagster.destinations.postgres.connection import names, relation
+from hakiri_dagster.destinations.postgres.modes.candidate_rows import same_key
 from hakiri_dagster.destinations.postgres.modes.contract import Work
 
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
@@ -71,9 +72,7 @@ class Versions:
         return sql.SQL(", ").join(sql.Identifier(alias, column) for column in chosen)
 
     def same_key(self, one: str, other: str) -> sql.Composed:
-        return sql.SQL(" AND ").join(
-            sql.SQL("{} = {}").format(sql.Identifier(one, column), sql.Identifier(other, column)) for column in self.key
-        )
+        return same_key(self.key, one, other)
 
     def differs(self, one: str, other: str) -> sql.Composable:
         """The content of two rows."""
