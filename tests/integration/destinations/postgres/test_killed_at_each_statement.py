@@ -5,18 +5,26 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from hakiri_dagster.destinations.contract import Mark
 from hakiri_dagster.destinations.postgres.modes.registry import MODES
 from hakiri_dagster.manifest.load_spec import LoadMode
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.chunks import Slice
+from hakiri_dagster.planning.columns import SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
-from tests.integration.destinations.postgres.scenario import Shop, make_table, order
+from tests.integration.destinations.postgres.scenario import WHOLE, Shop, order, window
+from tests.integration.destinations.postgres.test_scd2 import VERSIONS, row
 
 OLD = [order(1, "ann"), order(2, "bob")]
 NEW = [order(1, "ann"), order(2, "ben")]
+Rows = list[tuple[Any, ...]]
 
 _WORKERS = multiprocessing.get_context("forkserver")
 _WORKERS.set_forkserver_preload([__name__])
@@ -26,22 +34,23 @@ SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n
 WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' ORDER BY 1, 2
 """
 _DEPENDENTS = (
+    "ALTER TABLE raw.orders ADD COLUMN number serial",
     "CREATE VIEW raw.v AS SELECT id, customer FROM raw.orders",
     "CREATE MATERIALIZED VIEW raw.m AS SELECT id, customer FROM raw.orders",
     "CREATE TABLE raw.lines (order_id bigint REFERENCES raw.orders); INSERT INTO raw.lines VALUES (1), (2)",
 )
 
 
-def load(url: str, mode: LoadMode, changes: dict[str, Any], rows: list[tuple[Any, ...]]) -> None:
-    shop = Shop(url, make_table(mode, **changes))
-    shop.publish(rows)
+def load(url: str, table: Table, schema: SourceSchema, slice_: Slice, rows: Rows) -> None:
+    shop = Shop(url, table, schema)
+    shop.publish(rows, slice_)
     shop.close()
 
 
-def killed_at(shop: Shop, statement: int, rows: list[tuple[Any, ...]], **changes: Any) -> str | None:
+def killed_at(shop: Shop, statement: int, rows: Rows, slice_: Slice = WHOLE) -> str | None:
     """What the worker was killed at; None if it was done before."""
     with KillingProxy(shop.url, statement) as proxy:
-        worker = _WORKERS.Process(target=load, args=(proxy.proxied_url, shop.table.mode, changes, rows))
+        worker = _WORKERS.Process(target=load, args=(proxy.proxied_url, shop.table, shop.schema, slice_, rows))
         worker.start()
         assert worker.pid is not None
         proxy.kill(worker.pid)
@@ -71,7 +80,7 @@ def test_a_load_that_is_killed_at_any_statement_is_made_good_by_the_next(make_sh
     listed = shop.query(_RELATIONS)
     now, then = OLD, NEW
     statement = 1
-    while (place := killed_at(shop, statement, then, **changes)) is not None:
+    while (place := killed_at(shop, statement, then)) is not None:
         for relation in relations:
             assert rows_of(shop, relation) in (seen(now), seen(then)), place
         shop.publish(then)
@@ -81,3 +90,102 @@ def test_a_load_that_is_killed_at_any_statement_is_made_good_by_the_next(make_sh
         assert [entry.rows for entry in shop.destination.ledger(shop.table)] == [2], place
         now, then, statement = then, now, statement + 1
     assert statement > 10
+
+
+@dataclass(frozen=True)
+class Rework:
+    """Loads of one key, the second of which is killed. `late` comes when all is good again, and `shown` is what is seen
+    of the key."""
+
+    mode: LoadMode
+    load: dict[str, Any]
+    old: tuple[Slice, Callable[[int], Rows]]
+    new: tuple[Slice, Callable[[int], Rows]]
+    late: Callable[[int], Rows]
+    shown: str
+
+
+def _born(key: int) -> Rows:
+    return [row(key, "ann", 1)]
+
+
+def _gone(key: int) -> Rows:
+    return [row(key, "ann", 11, gone=True)]
+
+
+REWORKS = {
+    "hard_delete": Rework(
+        "upsert",
+        {"hard_delete": "gone"},
+        (window(0, 10), _born),
+        (window(10, 20), _gone),
+        lambda key: [row(key, "late", 5)],
+        "customer",
+    ),
+    "soft_delete": Rework(
+        "upsert",
+        {"hard_delete": "gone", "soft_delete": "deleted_at"},
+        (window(0, 10), _born),
+        (window(10, 20), _gone),
+        lambda key: [row(key, "late", 5)],
+        "customer, deleted_at IS NOT NULL",
+    ),
+    "late rows of a history": Rework(
+        "scd2",
+        {"hard_delete": "gone", "close_missing": False},
+        (window(0, 40), lambda key: [row(key, "a", 1), row(key, "c", 30)]),
+        (window(10, 20), lambda key: [row(key, "b", 11), row(key, "b", 12)]),
+        lambda key: [row(key, "b", 15), row(key, "d", 20)],
+        "customer, valid_from, valid_to",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REWORKS)
+def test_what_a_killed_load_reworks_of_earlier_ones_is_reworked_by_the_next(make_shop: MakeShop, name: str) -> None:
+    case = REWORKS[name]
+    shop = make_shop(case.mode, schema=VERSIONS, load=case.load)
+
+    def seen_of(key: int) -> list[tuple[Any, ...]]:
+        return shop.query(f"SELECT {case.shown} FROM raw.orders AS o WHERE id = {key} ORDER BY updated_at")
+
+    def publish(key: int, slice_: Slice, rows: Callable[[int], Rows]) -> list[tuple[Any, ...]]:
+        shop.publish(rows(key), slice_)
+        return seen_of(key)
+
+    undisturbed = [publish(0, *case.old), publish(0, *case.new), publish(0, case.old[0], case.late)]
+    assert undisturbed[0] != undisturbed[1]
+    statement = 1
+    while True:
+        assert publish(statement, *case.old) == undisturbed[0]
+        slice_, rows = case.new
+        if (place := killed_at(shop, statement, rows(statement), slice_)) is None:
+            break
+        assert seen_of(statement) in undisturbed[:2], place
+        assert publish(statement, *case.new) == undisturbed[1], place
+        assert publish(statement, case.old[0], case.late) == undisturbed[2], place
+        statement += 1
+    assert statement > 8
+
+
+def test_a_watermark_that_a_killed_load_inherits_is_inherited_by_the_next(make_shop: MakeShop) -> None:
+    template = make_shop("incremental_watermark")
+    template.query("CREATE SCHEMA raw")
+    statement = 1
+    while True:
+        name = f"orders_{statement}"
+        template.query(
+            f"CREATE TABLE raw.{name} (id bigint, customer text, amount numeric(10,2), updated_at bigint);"
+            f"INSERT INTO raw.{name} VALUES (1, 'ann', 1, 5)"
+        )
+        shop = make_shop("incremental_watermark", name=name, target_name=name)
+        rows = [order(1, "ann", updated_at=5), order(2, "bob", updated_at=9)]
+        place = killed_at(shop, statement, rows, window(5, 20))
+        if place is None:
+            break
+        assert shop.query(f"SELECT id FROM raw.{name} ORDER BY 1") in ([(1,)], [(1,), (2,)]), place
+        shop.publish(rows, window(5, 20))
+        assert shop.query(f"SELECT id FROM raw.{name} ORDER BY 1") == [(1,), (2,)], place
+        assert shop.destination.mark(shop.table) == Mark(9, begins_at=5), place
+        statement += 1
+    assert statement > 8
