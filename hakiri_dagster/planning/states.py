@@ -128,8 +128,16 @@ def published(
     committed = state.cursor_committed
     if isinstance(bounds, CursorRange) and cursor_committed is not None:
         covered = union((*covered, Interval(bounds.interval.lower, cursor_committed)))
-        committed = cursor_committed if committed is None else max(committed, cursor_committed)
+        if committed is None or _reads_past(bounds.interval, committed):
+            committed = cursor_committed
+        else:
+            committed = max(committed, cursor_committed)
     return replace(
         state, status="done", covered=covered, cursor_committed=committed, seen=seen, rows=rows, load_id=load_id,
         carried_from=(),
     )  # fmt: skip
+
+
+def _reads_past(interval: Interval, mark: int) -> bool:
+    """What lies at the mark and after it was read anew, so that an earlier mark of it says no more."""
+    return (interval.lower is None or interval.lower <= mark) and (interval.upper is None or mark < interval.upper)

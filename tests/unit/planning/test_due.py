@@ -101,6 +101,19 @@ def test_an_earlier_start_owes_only_what_lies_before_the_old_one() -> None:
     table.assert_equal_to_source()
 
 
+def test_a_start_after_all_rows_that_is_taken_back_comes_to_rest() -> None:
+    """The mark of a slice without rows is its own beginning, beyond which nothing was found."""
+    table = SimulatedTable("timestamp", now=NOON, window="1mo")
+    table.source += [Row("first", NOON - 3), Row("slip", NOON + 40 * DAY)]
+    table.converge()
+    table.source.append(Row("second", NOON - 2))
+    table.start_from = NOON
+    table.converge()
+    table.start_from = NOON - DAY
+    table.converge()
+    table.assert_equal_to_source()
+
+
 def test_rows_without_a_cursor_are_due_when_their_number_changes() -> None:
     table = _ids()
     table.source.append(Row("null", None))
