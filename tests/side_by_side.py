@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DESTINATIONS = "tests/integration/destinations"
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-SPARK = ["tests/unit", "tests/integration", f"--ignore={DESTINATIONS}"]
-OTHERS = [["tests/acceptance"], [DESTINATIONS]]
+ENGINES = [f"tests/integration/engine/test_{name}.py" for name in ("connect_server", "embedded_postgres")]
+OTHERS = [["tests/acceptance", *ENGINES], ["tests/integration/destinations"]]
 """None of these needs the session that the tests of Spark share."""
+SPARK = ["tests/unit", "tests/integration", *(f"--ignore={path}" for part in OTHERS for path in part)]
 
 
 def main() -> int:

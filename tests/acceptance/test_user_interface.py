@@ -44,6 +44,7 @@ def served(new_project: NewProject) -> Iterator[Served]:
     project.file("manifests/hakiri.toml", '[project]\nname = "shop"\n')
     project.file("data/orders.csv", ORDERS)
     project.file("data/guests.csv", GUESTS)
+    project.file("data/visits.csv", "visit_id\n")
     files = {"connector": "files", "config": {"path": "data", "format": "csv"}}
     project.pipeline(
         {
@@ -57,7 +58,13 @@ def served(new_project: NewProject) -> Iterator[Served]:
         {
             "id": "people",
             "source": files,
-            "tables": [{"name": "guests", "columns": {"signed_up": "date"}, "load": {"mode": "truncate"}}],
+            "tables": [
+                {"name": "guests", "columns": {"signed_up": "date"}, "load": {"mode": "truncate"}},
+                {
+                    "name": "visits",
+                    "load": {"mode": "truncate", "fail_on_empty_source": False, "on_miss_action": "alert"},
+                },
+            ],
         }
     )
     applied = project.hakiri("apply", "--json")
@@ -91,10 +98,15 @@ def test_rows_that_were_set_aside_show_as_a_warning_with_their_reason(served: Se
     keep_screenshot(served.page, "check")
 
 
+def test_an_alert_shows_as_an_observation_with_its_reason(served: Served) -> None:
+    visit(served.page, "/assets/people/visits?view=events", "Observed", "the source came up empty")
+    keep_screenshot(served.page, "alert")
+
+
 def test_schedules_and_sensors_are_there_and_running(served: Served) -> None:
-    visit(served.page, "/automation", "shop", "shop_discovery", "people_discovery", "_killed_runs")
+    visit(served.page, "/automation", "shop", "shop_discovery", "people_discovery", "_killed_runs", "_alerts")
     see(served.page, "Scheduled")
-    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(4)
+    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(5)
     keep_screenshot(served.page, "automation")
 
 

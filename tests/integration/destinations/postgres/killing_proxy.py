@@ -64,32 +64,36 @@ class KillingProxy:
                 server = socket.create_connection((str(parts["host"]), int(str(parts["port"]))))
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self._forward, args=[client, server], daemon=True).start()
-                threading.Thread(target=_answer, args=[server, client], daemon=True).start()
+                unheard = threading.Event()
+                threading.Thread(target=self._forward, args=[client, server, unheard], daemon=True).start()
+                threading.Thread(target=_answer, args=[server, client, unheard], daemon=True).start()
 
-    def _forward(self, client: socket.socket, server: socket.socket) -> None:
+    def _forward(self, client: socket.socket, server: socket.socket, unheard: threading.Event) -> None:
         copying = False
         with suppress(OSError):
             for kind, message in _messages(client):
-                server.sendall(message)
                 begins = kind == _COPY_DATA and not copying
                 copying = kind == _COPY_DATA
-                if kind == _COPY_DONE or begins or (kind in (_QUERY, _PARSE) and _changes(message[5:])):
-                    self._count(message)
+                counts = kind == _COPY_DONE or begins or (kind in (_QUERY, _PARSE) and _changes(message[5:]))
+                if counts and self._is_the_one():
+                    unheard.set()
+                    server.sendall(message)
+                    self._kill_at(message)
+                else:
+                    server.sendall(message)
         with suppress(OSError):
             server.shutdown(socket.SHUT_RDWR)  # closing alone would wait for the thread that still reads
 
-    def _count(self, message: bytes) -> None:
+    def _is_the_one(self) -> bool:
         self._known.wait()
         with self._lock:
             self._statements += 1
-            if self._statements != self.at:
-                return
-            assert self._victim is not None
-            self.killed_at = message[5:300].decode(
-                errors="replace"
-            )  # first: whoever awaits its end asks for it at once
-            os.kill(self._victim, signal.SIGKILL)
+            return self._statements == self.at
+
+    def _kill_at(self, message: bytes) -> None:
+        assert self._victim is not None
+        self.killed_at = message[5:300].decode(errors="replace")  # first: whoever awaits its end asks for it at once
+        os.kill(self._victim, signal.SIGKILL)
 
 
 def _changes(statement: bytes) -> bool:
@@ -118,9 +122,10 @@ def _exactly(client: socket.socket, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def _answer(server: socket.socket, client: socket.socket) -> None:
+def _answer(server: socket.socket, client: socket.socket, unheard: threading.Event) -> None:
     with suppress(OSError):
         while piece := server.recv(1 << 16):
-            client.sendall(piece)
+            if not unheard.is_set():
+                client.sendall(piece)
     server.close()
     client.close()
