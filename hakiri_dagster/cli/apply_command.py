@@ -113,8 +113,8 @@ def _each(due: Sequence[tuple[Table, Survey]], work: Callable[[Table, Survey], N
 def _timed(tally: Tally, table: Table, work: Callable[[], Sequence[str]]) -> None:
     started = time.monotonic()
     failures = work()
+    tally.took(table, time.monotonic() - started)
     counts = tally.of(table)
-    counts.seconds += time.monotonic() - started
     if failures and not counts.broken:  # not an error of ours: whatever it is, it is told whole
         counts.error = failures[0]
 

@@ -98,6 +98,16 @@ class Tally:
         with self._lock:
             tally.hooks += 1
 
+    def waited_for_engine(self, table: Table, seconds: float) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.seconds -= seconds
+
+    def took(self, table: Table, seconds: float) -> None:
+        tally = self.of(table)
+        with self._lock:
+            tally.seconds += seconds
+
     @property
     def anything_broken(self) -> bool:
         return any(tally.broken for tally in self._tables.values())

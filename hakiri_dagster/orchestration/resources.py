@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,7 @@ class OpenProject:
         self._runtime = runtime
 
     def way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
-        return self._runtime.way(table, self._provider(spark), run_id=context.run.run_id, log=context.log.info)
+        return self._runtime.way(table, self._provider(table, spark), run_id=context.run.run_id, log=context.log.info)
 
     def plan(self, table: Table) -> Survey:
         """Looks at the source and stores the plan, from which partitions are made when Dagster loads the project."""
@@ -44,11 +45,14 @@ class OpenProject:
     def pass_alerts_on(self, log: Callable[[str], None]) -> PassedOn:
         return pass_on(self._runtime.audit.alerts, self._runtime.project.name, self._runtime.settings, log)
 
-    def _provider(self, spark: LazyPySparkResource) -> SparkProvider:
+    def _provider(self, table: Table, spark: LazyPySparkResource) -> SparkProvider:
         def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer
             settings, state_dir = self._runtime.settings, self._runtime.project.state_dir
+            asked = time.monotonic()
             prepare_process(settings, state_dir)
-            return living_session(opened_apart(lambda: spark.spark_session, settings), settings, state_dir)
+            living = living_session(opened_apart(lambda: spark.spark_session, settings), settings, state_dir)
+            self._runtime.observer.waited_for_engine(table, time.monotonic() - asked)
+            return living
 
         return session
 

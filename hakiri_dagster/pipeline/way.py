@@ -34,6 +34,10 @@ class Observer(Protocol):
 
     def hook_ran(self, table: Table, name: str) -> None: ...
 
+    def waited_for_engine(self, table: Table, seconds: float) -> None:
+        """Spark had to be started; the time is not the table's."""
+        ...
+
 
 class SilentObserver:
     def published(self, table: Table, key: str, *, rows: int, quarantined: int) -> None: ...
@@ -47,6 +51,8 @@ class SilentObserver:
     def warned(self, table: Table, warning: str) -> None: ...
 
     def hook_ran(self, table: Table, name: str) -> None: ...
+
+    def waited_for_engine(self, table: Table, seconds: float) -> None: ...
 
 
 @dataclass(slots=True)

@@ -112,6 +112,13 @@ class Connections:
         finally:
             self.give_back(connection)
 
+    @contextmanager
+    def look(self, where: str | None = None) -> Iterator[Connection]:
+        """A transaction that sees one state of the catalog, whatever others alter between its queries."""
+        with self.transaction(where) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield connection
+
     def close(self) -> None:
         with self._lock:
             for connection in self._idle:

@@ -23,7 +23,7 @@ from hakiri_dagster.destinations.contract import (
 )
 from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession
 from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, loading, owed_hooks, quarantine
-from hakiri_dagster.destinations.postgres.connection import Connections
+from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
 from hakiri_dagster.destinations.postgres.hook_session import hook_session
@@ -31,7 +31,7 @@ from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.restoring import restore
 from hakiri_dagster.destinations.postgres.swap.leftovers import unchecked
 from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
-from hakiri_dagster.destinations.postgres.target_setup import ensure_target
+from hakiri_dagster.destinations.postgres.target_setup import make_target, target_as_wanted
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
@@ -49,14 +49,14 @@ class PostgresDestination:
         self._control_schema_ready = False
 
     def describe(self, table: Table) -> Target | None:
-        with self._connections.transaction(table.label) as connection:
+        with self._connections.look(table.label) as connection:
             found = catalog.find(connection, table.target_schema, table.target_name)
         return None if found is None else found.target
 
     def planned_changes(
         self, table: Table, schema: SourceSchema, *, with_file_hash: bool = False, widened: Sequence[Widening] = ()
     ) -> Sequence[SchemaChange]:
-        with self._connections.transaction(table.label) as connection:
+        with self._connections.look(table.label) as connection:
             found = catalog.find(connection, table.target_schema, table.target_name)
             changes = TargetPlanner(connection, table, schema, with_file_hash, tuple(widened)).changes(found)
         return tuple(
@@ -64,7 +64,7 @@ class PostgresDestination:
         )
 
     def cautions(self, table: Table) -> Sequence[str]:
-        with self._connections.transaction(table.label) as connection:
+        with self._connections.look(table.label) as connection:
             found = catalog.find(connection, table.target_schema, table.target_name)
             return () if found is None else mode_of(table).cautions(connection, found)
 
@@ -72,11 +72,19 @@ class PostgresDestination:
         self, table: Table, schema: SourceSchema, *, with_file_hash: bool, widened: Sequence[Widening] = ()
     ) -> Target:
         self._ensure_control_schema()
+
+        def planner(connection: Connection) -> TargetPlanner:
+            return TargetPlanner(connection, table, schema, with_file_hash, tuple(widened))
+
+        with self._connections.look(table.label) as connection:
+            target = target_as_wanted(planner(connection))
+        if target is not None:
+            return target
         with self._connections.transaction(table.label) as connection:
-            return ensure_target(TargetPlanner(connection, table, schema, with_file_hash, tuple(widened)))
+            return make_target(planner(connection))
 
     def encoder_plan(self, table: Table, target: Target, arrow_columns: Mapping[str, pa.DataType]) -> EncoderPlan:
-        with self._connections.transaction(table.label) as connection:
+        with self._connections.look(table.label) as connection:
             return plan_encoder(connection, table, target, arrow_columns)
 
     def ledger(self, table: Table, loads: Collection[int] = ()) -> Sequence[LedgerEntry]:
@@ -88,7 +96,7 @@ class PostgresDestination:
             return ledger.last_load(connection, table)
 
     def mark(self, table: Table) -> Mark | None:
-        with self._connections.transaction(table.label) as connection:
+        with self._connections.look(table.label) as connection:
             found = catalog.find(connection, table.target_schema, table.target_name)
             return None if found is None else mode_of(table).mark(connection, table, found, self._connections.tenant)
 

@@ -23,11 +23,16 @@ SELECT pg_advisory_xact_lock(
 """
 
 
-def ensure_target(planner: TargetPlanner) -> Target:
+def target_as_wanted(planner: TargetPlanner) -> Target | None:
+    """None if something is to be done before it can be loaded."""
     found = _find(planner)
     changes = _wanted(planner, found)
-    if found is not None and all(change.later for change in changes):
-        return _with_types(found.target, changes)
+    if found is None or not all(change.later for change in changes):
+        return None
+    return _with_types(found.target, changes)
+
+
+def make_target(planner: TargetPlanner) -> Target:
     found, changes = _alone(planner)
     exclusive = [change for change in changes if change.exclusive]
     if found is not None and 0 < len(exclusive) < len(changes):

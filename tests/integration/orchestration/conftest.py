@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,13 @@ class ShopProject:
             work_through(runtime, tables, tally, lambda: _opened(Applier(runtime, self.instance)))
             document = tally.document(pipelines)
         return {t["table"]: t for p in document["pipelines"] for t in p["tables"]}
+
+    def apply_at_once(self, times: int) -> list[dict[str, Any]]:
+        with ThreadPoolExecutor(times) as pool, ExitStack() as storages:
+            # each with a storage of its own: the one in memory is not for several at once
+            instances = [storages.enter_context(dg.DagsterInstance.ephemeral()) for _ in range(times)]
+            applies = [pool.submit(replace(self, instance=instance).apply) for instance in instances]
+            return [applied.result() for applied in applies]
 
     def again(self, table: str, *keys: str) -> None:
         """Loads chunks whether they are due or not."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import closing
 from typing import Any
 
-import dagster as dg
 import psycopg
 import pytest
 
@@ -206,10 +203,7 @@ class TestSomebodyElse:
         for number in range(6):
             lines = "".join(f"{number * 1000 + line}\n" for line in range(500))
             shop.file(f"data/orders/{number}.csv", f"id\n{lines}")
-        with ThreadPoolExecutor(3) as pool, ExitStack() as storages:
-            # each with a storage of its own: the one in memory is not for several at once
-            rivals = [replace(shop, instance=storages.enter_context(dg.DagsterInstance.ephemeral())) for _ in range(3)]
-            told = [future.result()["orders"] for future in [pool.submit(rival.apply) for rival in rivals]]
+        told = [applied["orders"] for applied in shop.apply_at_once(3)]
         assert [entry["error"] for entry in told] == [None] * 3
         assert sum(entry["rows"] for entry in told) == 3000
         for entry in told:

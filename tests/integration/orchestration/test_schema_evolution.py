@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -404,8 +403,7 @@ def test_three_applies_at_once_follow_a_source_once(pg_shop: Declare) -> None:
     shop.apply()
     shop.execute("ALTER TABLE src.orders ALTER v TYPE bigint, ADD w text")
     shop.execute("INSERT INTO src.orders VALUES (2, 5000000000, 'x')")
-    with ThreadPoolExecutor(3) as pool:
-        told = [future.result()["orders"] for future in [pool.submit(shop.apply) for _ in range(3)]]
+    told = [applied["orders"] for applied in shop.apply_at_once(3)]
     assert [entry["error"] for entry in told] == [None] * 3
     assert shop.rows("SELECT id, v, w FROM raw.orders ORDER BY id") == [(1, None, None), (2, 5_000_000_000, "x")]
     assert sorted(events(shop)) == [("added", "w", "applied"), ("widened", "v", "applied")]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from hakiri_dagster.destinations.postgres import catalog
+from hakiri_dagster.destinations.postgres.catalog import BaseType
+from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.columns import Column, SourceSchema
@@ -100,6 +104,20 @@ def test_a_target_that_has_both_is_told(make_shop: MakeShop) -> None:
 def test_a_source_that_has_not_renamed_it_yet_is_waited_for(make_shop: MakeShop) -> None:
     shop = renaming_shop(make_shop)
     shop.schema = schema_of("id", "v")
+    assert planned(shop) == []
+
+
+def test_a_rename_while_one_looks_is_not_seen_by_half(make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = renaming_shop(make_shop)
+    asked = catalog.base_types
+
+    def asked_after_the_rename(connection: Connection, oid: int) -> Mapping[str, BaseType]:
+        monkeypatch.setattr(catalog, "base_types", asked)
+        shop.query("ALTER TABLE raw.orders RENAME v TO amount")
+        return asked(connection, oid)
+
+    monkeypatch.setattr(catalog, "base_types", asked_after_the_rename)
+    assert planned(shop) == ["rename column v of raw.orders to amount"]
     assert planned(shop) == []
 
 
