@@ -40,9 +40,11 @@ ORDER BY i.indisprimary DESC, i.indexrelid
 """
 
 _REFERENCED_BY = """
+WITH place (relid) AS (SELECT %(oid)s::oid UNION SELECT relid FROM pg_catalog.pg_partition_tree(%(oid)s::oid))
 SELECT conrelid::regclass::text, conname
 FROM pg_constraint
-WHERE contype = 'f' AND confrelid = %s AND conrelid <> confrelid AND conparentid = 0
+WHERE contype = 'f' AND confrelid IN (SELECT relid FROM place) AND conrelid NOT IN (SELECT relid FROM place)
+    AND conparentid = 0
 ORDER BY 1, 2
 """
 
@@ -121,7 +123,7 @@ def find(connection: Connection, schema: str, name: str) -> Found | None:
         )
     columns = tuple(TargetColumn(*values) for values in connection.execute(_COLUMNS, (oid,)))
     keys = connection.execute(_KEYS, (oid,)).fetchall()
-    references = connection.execute(_REFERENCED_BY, (oid,)).fetchall()
+    references = connection.execute(_REFERENCED_BY, {"oid": oid}).fetchall()
     indexed = connection.execute(_LOAD_ID_INDEX, (oid, LOAD_ID_COLUMN)).fetchone()
     target = Target(
         schema=stored_name(schema),

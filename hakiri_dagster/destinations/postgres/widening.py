@@ -26,39 +26,47 @@ _BY_PRECISION: Final = frozenset(
     }
 )  # fmt: skip
 
-# What PostgreSQL would not alter a column's type under.
+# What PostgreSQL would not alter a column's type under, on the table or on a partition.
 _IN_THE_WAY: LiteralString = """
+WITH altered (relid, attnum) AS (
+    SELECT attrelid, attnum FROM pg_attribute WHERE attname = %(name)s AND attrelid IN (
+        SELECT %(oid)s::oid UNION SELECT relid FROM pg_catalog.pg_partition_tree(%(oid)s::oid))
+), depends AS (
+    SELECT d.classid, d.objid FROM pg_depend d JOIN altered ON (d.refobjid, d.refobjsubid) = (relid, attnum)
+)
 SELECT DISTINCT CASE c.relkind WHEN 'm' THEN 'the materialized view ' WHEN 'v' THEN 'the view '
                 ELSE 'a rule on ' END || c.oid::regclass
-FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = r.ev_class
-WHERE d.classid = 'pg_rewrite'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
-UNION ALL
-SELECT DISTINCT pg_catalog.format('the generated column %%s', quote_ident(g.attname))
-FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+FROM depends d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = r.ev_class
+WHERE d.classid = 'pg_rewrite'::regclass
+UNION
+SELECT pg_catalog.format('the generated column %%s', quote_ident(g.attname))
+FROM depends d JOIN pg_attrdef f ON f.oid = d.objid
 JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum AND g.attgenerated <> ''
-WHERE d.classid = 'pg_attrdef'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
-UNION ALL
-SELECT DISTINCT pg_catalog.format('the policy %%s', quote_ident(p.polname))
-FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid
-WHERE d.classid = 'pg_policy'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
-UNION ALL
-SELECT DISTINCT pg_catalog.format('the trigger %%s', quote_ident(t.tgname))
-FROM pg_depend d JOIN pg_trigger t ON t.oid = d.objid AND NOT t.tgisinternal
-WHERE d.classid = 'pg_trigger'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
-UNION ALL
-SELECT DISTINCT pg_catalog.format('the condition of the publication %%s', quote_ident(b.pubname))
-FROM pg_depend d JOIN pg_publication_rel r ON r.oid = d.objid JOIN pg_publication b ON b.oid = r.prpubid
-WHERE d.classid = 'pg_publication_rel'::regclass AND d.refobjid = %(oid)s AND d.refobjsubid = %(position)s
-UNION ALL
+WHERE d.classid = 'pg_attrdef'::regclass
+UNION
+SELECT pg_catalog.format('the policy %%s', quote_ident(p.polname))
+FROM depends d JOIN pg_policy p ON p.oid = d.objid
+WHERE d.classid = 'pg_policy'::regclass
+UNION
+SELECT pg_catalog.format('the trigger %%s', quote_ident(t.tgname))
+FROM depends d JOIN pg_trigger t ON t.oid = d.objid AND NOT t.tgisinternal
+WHERE d.classid = 'pg_trigger'::regclass
+UNION
+SELECT pg_catalog.format('the condition of the publication %%s', quote_ident(b.pubname))
+FROM depends d JOIN pg_publication_rel r ON r.oid = d.objid JOIN pg_publication b ON b.oid = r.prpubid
+WHERE d.classid = 'pg_publication_rel'::regclass
+UNION
 SELECT 'the partition key' FROM pg_partitioned_table
-WHERE partrelid = %(oid)s AND %(position)s::int2 = ANY (partattrs::int2[])
-UNION ALL
+JOIN altered ON partrelid = relid AND attnum = ANY (partattrs::int2[])
+UNION
 SELECT pg_catalog.format('the parent table %%s', inhparent::regclass) FROM pg_inherits
 WHERE inhrelid = %(oid)s
 """
 
-_PLACE: LiteralString = """
-SELECT attnum, pg_catalog.pg_table_size(attrelid) FROM pg_attribute WHERE attrelid = %s AND attname = %s
+# A partitioned table has no rows of its own.
+_SIZE: LiteralString = """
+SELECT coalesce(sum(pg_catalog.pg_table_size(relid)), pg_catalog.pg_table_size(%(oid)s::oid))::bigint
+FROM pg_catalog.pg_partition_tree(%(oid)s::oid)
 """
 
 
@@ -95,11 +103,9 @@ def _needs_room(column: TargetColumn, widening: Widening) -> bool:
 def _wider(
     connection: Connection, found: Found, column: TargetColumn, widening: Widening, label: str, *, emptied: bool
 ) -> Iterator[Wider]:
-    place = connection.execute(_PLACE, (found.oid, found.names_now.get(column.name, column.name))).fetchone()
-    assert place is not None
-    position, size = place
     what = f"alter column {column.name} of {label} from {column.type} to {widening.after}"
-    blockers = [row[0] for row in connection.execute(_IN_THE_WAY, {"oid": found.oid, "position": position})]
+    altered = {"oid": found.oid, "name": found.names_now.get(column.name, column.name)}
+    blockers = [row[0] for row in connection.execute(_IN_THE_WAY, altered)]
     if blockers:
         if not widening.accepted:
             yield Wider(widening.column, column.name, widening.after, what, _blocked(what, blockers))
@@ -107,12 +113,19 @@ def _wider(
     if emptied or is_catalog_only(postgres_type(column.type), widening.after):
         yield Wider(widening.column, column.name, widening.after, what)
         return
+    size = _size(connection, found)
     rows = "" if found.target.row_estimate is None else f" of about {found.target.row_estimate:,} rows"
     cost = f"the table{rows} ({size / 2**20:,.0f} MiB) is rewritten, and nobody can read it meanwhile"
     refusal = None
     if size >= BIG_BYTES and not widening.accepted:
         refusal = f"to {what}, {cost}; load it with mode blue_green or truncate, or"
     yield Wider(widening.column, column.name, widening.after, f"{what}: {cost}", refusal)
+
+
+def _size(connection: Connection, found: Found) -> int:
+    sized = connection.execute(_SIZE, {"oid": found.oid}).fetchone()
+    assert sized is not None
+    return int(sized[0])
 
 
 def _blocked(what: str, blockers: list[str]) -> str:

@@ -52,6 +52,25 @@ def test_a_referenced_table_is_refused_with_the_way_out(make_shop: MakeShop) -> 
         shop.ensure()
 
 
+def test_a_key_that_refers_to_a_single_partition_is_told_alike(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.query(
+        "CREATE SCHEMA raw;"
+        "CREATE TABLE raw.orders (id bigint PRIMARY KEY, customer text, amount numeric(10, 2), updated_at bigint,"
+        " _hakiri_load_id bigint, parent bigint REFERENCES raw.orders) PARTITION BY RANGE (id);"
+        "CREATE TABLE raw.few PARTITION OF raw.orders FOR VALUES FROM (0) TO (100);"
+        "CREATE TABLE raw.lines (order_id bigint CONSTRAINT lines_few REFERENCES raw.few)"
+    )
+    told = [
+        change.description for change in shop.destination.planned_changes(shop.table, shop.schema) if change.refused
+    ]
+    assert len(told) == 1
+    assert "raw.lines (lines_few)" in told[0]
+    shop.query("DROP TABLE raw.lines")
+    shop.publish([order(1)])
+    assert shop.ids() == [1]
+
+
 def test_a_table_that_refers_to_itself_can_be_truncated(make_shop: MakeShop) -> None:
     shop = make_shop("truncate", primary_key=("id",))
     shop.publish([order(1)])

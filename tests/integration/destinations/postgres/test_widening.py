@@ -203,6 +203,37 @@ def test_a_big_table_is_rewritten_only_when_somebody_says_so(
     assert [refused for _, refused, _ in planned(shop_, "varchar(3)", "text")] == [False], "nothing is rewritten"
 
 
+def partitioned(make_shop: MakeShop) -> Shop:
+    shop = shop_with(make_shop, "integer", "bigint")
+    shop.query(
+        "DROP TABLE raw.orders;"
+        "CREATE TABLE raw.orders (id bigint, v integer, _hakiri_load_id bigint) PARTITION BY RANGE (id);"
+        "CREATE TABLE raw.few (v integer, id bigint, _hakiri_load_id bigint);"
+        "ALTER TABLE raw.orders ATTACH PARTITION raw.few FOR VALUES FROM (0) TO (9999);"
+        "CREATE INDEX ON raw.orders USING brin (_hakiri_load_id)"
+    )
+    return shop
+
+
+def test_a_partitioned_table_is_as_big_as_its_partitions(make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(widening, "BIG_BYTES", 8192)
+    shop = partitioned(make_shop)
+    shop.query("INSERT INTO raw.orders (id) SELECT generate_series(1, 1000)")
+    assert [refused for _, refused, _ in planned(shop, "integer", "bigint")] == [True]
+    widened(shop, "integer", "bigint", accepted=True)
+    assert type_of_v(shop) == "bigint"
+
+
+def test_a_view_of_a_partition_is_in_the_way_alike(make_shop: MakeShop) -> None:
+    shop = partitioned(make_shop)
+    shop.query("CREATE VIEW raw.seen AS SELECT id FROM raw.few")
+    assert [refused for _, refused, _ in planned(shop, "integer", "bigint")] == [False]
+    shop.query("CREATE VIEW raw.values AS SELECT v FROM raw.few")
+    ((told, refused, _),) = planned(shop, "integer", "bigint")
+    assert refused
+    assert 'because of the view raw."values"' in told
+
+
 @contextmanager
 def a_long_reader(shop: Shop) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(shop.url) as connection:
