@@ -116,7 +116,8 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One slice on its way into one target. `supersedes` are chunks whose rows it replaces, whatever its bounds."""
+    """One slice on its way into one target. `supersedes` are chunks whose rows it replaces, whatever its bounds.
+    `occasion` is what several runs have in common: one `apply`, one tick, one backfill."""
 
     table: Table
     slice: Slice
@@ -126,6 +127,7 @@ class Load:
     target: Target
     columns: tuple[str, ...]
     supersedes: tuple[str, ...] = ()
+    occasion: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from hakiri_dagster.orchestration.assets import table_asset
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.killed_runs import end_killed_runs, signature
-from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, source_key
+from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, OCCASION_TAG, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges, range_for_hooks
 from hakiri_dagster.orchestration.resources import shared_project, spark_resource
@@ -30,6 +30,7 @@ class Applier:
     def __init__(self, runtime: Runtime, instance: dg.DagsterInstance) -> None:
         self._runtime = runtime
         self._instance = instance
+        self._occasion = str(uuid4())
         root = runtime.project.root
         self._resources: Mapping[str, object] = {
             "project": shared_project(runtime),
@@ -64,7 +65,7 @@ class Applier:
 
     def _run(self, job: dg.JobDefinition, chunks: ChunkRange, *, due_only: bool) -> Iterator[str]:
         run_id = str(uuid4())
-        tags = chunks.tags() | signature(run_id)
+        tags = chunks.tags() | signature(run_id) | {OCCASION_TAG: self._occasion}
         if not due_only:
             del tags[DUE_ONLY_TAG]
         result = job.execute_in_process(

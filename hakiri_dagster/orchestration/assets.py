@@ -14,10 +14,10 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.checks import check_specs, evaluations
 from hakiri_dagster.orchestration.events import (
     Metadata,
-    alert_metadata,
     definition_metadata,
     hook_lines,
     hook_metadata,
+    observation,
     published_metadata,
 )
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
@@ -186,13 +186,8 @@ class _RunEvents:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
 
     def _observe(self, alert: Alert) -> None:
-        """Beside the table's other events, where whoever looks at the asset sees it."""
         self._context.log.warning(f"{self._table.label}: {alert.message}")
-        self._context.log_event(
-            dg.AssetObservation(
-                asset_key=asset_key(self._table), description=alert.message, metadata=alert_metadata(alert)
-            )
-        )
+        self._context.log_event(observation(self._table, alert))
 
     def _materialized(self, partition: str, metadata: Metadata) -> None:
         self._context.log_event(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import dagster as dg
 
-from hakiri_dagster.audit.alerts import Alert
+from hakiri_dagster.audit.alerts import Alert, AlertRecord
 from hakiri_dagster.destinations.contract import LedgerEntry, Target
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.steps import PreparedChunk
 from hakiri_dagster.security.secrets import redact_within
@@ -32,7 +33,12 @@ def published_metadata(chunk: PreparedChunk, entry: LedgerEntry) -> Metadata:
     }
 
 
-def alert_metadata(alert: Alert) -> Metadata:
+def observation(table: Table, alert: Alert | AlertRecord) -> dg.AssetObservation:
+    """Beside the table's other events, where whoever looks at the asset sees it."""
+    return dg.AssetObservation(asset_key=asset_key(table), description=alert.message, metadata=_alert_metadata(alert))
+
+
+def _alert_metadata(alert: Alert | AlertRecord) -> Metadata:
     return {
         "alert": dg.MetadataValue.text(alert.message),
         "kind": dg.MetadataValue.text(alert.kind),

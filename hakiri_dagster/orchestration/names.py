@@ -14,6 +14,8 @@ from hakiri_dagster.security.secrets import redact
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
 DUE_ONLY_TAG = "hakiri/due_only"
 """On runs that converge (apply, schedules, sensors): what is not due is left alone. Without it, a run loads again."""
+OCCASION_TAG = "hakiri/occasion"
+"""The same on all runs of one `apply` or of one tick."""
 ALONG_TAG = "hakiri/along"
 """Keys, with commas between, that a run loads beside its partitions: Dagster, which has loaded the project before their
 windows were planned, takes no request for them."""

@@ -9,7 +9,7 @@ import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import CHUNKS_PER_RUN
-from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, asset_key
+from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, OCCASION_TAG, asset_key
 from hakiri_dagster.orchestration.partitions import contiguous_ranges, ordered_keys
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
@@ -40,12 +40,12 @@ class ChunkRange:
     def partition_key(self) -> str | None:
         return self.first if self.first == self.last else None
 
-    def run_request(self) -> dg.RunRequest:
+    def run_request(self, occasion: str) -> dg.RunRequest:
         return dg.RunRequest(
             run_key=f"{self.table.label} {self.first}",  # within one tick, which may have only one run of each key
             asset_selection=[asset_key(self.table)],
             partition_key=self.partition_key,
-            tags=self.tags(),
+            tags=self.tags() | {OCCASION_TAG: occasion},
         )
 
 

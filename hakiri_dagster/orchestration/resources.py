@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from hakiri_dagster.audit.alerts import AlertRecord
 from hakiri_dagster.connectors.contract import SparkProvider
 from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_process, spark_config
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration.events import observation
 from hakiri_dagster.orchestration.killed_runs import signature
+from hakiri_dagster.orchestration.names import OCCASION_TAG
 from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.settings import Settings
+
+
+def _occasion(tags: Mapping[str, str]) -> str | None:
+    """Executed again, maybe weeks later, a run has the tags of the first, and is an occasion of its own."""
+    if "dagster/parent_run_id" in tags:
+        return None
+    return tags.get(OCCASION_TAG) or tags.get("dagster/backfill")
 
 
 class OpenProject:
@@ -30,7 +40,8 @@ class OpenProject:
         self._runtime = runtime
 
     def way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
-        return self._runtime.way(table, self._provider(table, spark), run_id=context.run.run_id, log=context.log.info)
+        provider, run = self._provider(table, spark), context.run
+        return self._runtime.way(table, provider, run_id=run.run_id, log=context.log.info, occasion=_occasion(run.tags))
 
     def plan(self, table: Table) -> Survey:
         """Looks at the source and stores the plan, from which partitions are made when Dagster loads the project."""
@@ -42,8 +53,16 @@ class OpenProject:
         """Of a tick that starts no run, because the source holds nothing."""
         self._runtime.tell_of_a_miss(table, found)
 
-    def pass_alerts_on(self, log: Callable[[str], None]) -> PassedOn:
-        return pass_on(self._runtime.audit.alerts, self._runtime.project.name, self._runtime.settings, log)
+    def pass_alerts_on(self, log: Callable[[str], None], instance: dg.DagsterInstance) -> PassedOn:
+        tables = {(table.pipeline_id, table.name): table for table in self._runtime.project.tables}
+
+        def observe(alert: AlertRecord) -> None:
+            table = tables.get((alert.pipeline_id, alert.table))
+            if table is not None:
+                instance.report_runless_asset_event(observation(table, alert))
+
+        project = self._runtime.project.name
+        return pass_on(self._runtime.audit.alerts, project, self._runtime.settings, log, observe)
 
     def _provider(self, table: Table, spark: LazyPySparkResource) -> SparkProvider:
         def session():  # type: ignore[no-untyped-def]  # Spark's types stay out of this layer

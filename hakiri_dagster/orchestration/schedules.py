@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Iterator, Mapping
+from uuid import uuid4
 
 import dagster as dg
 
@@ -29,6 +30,7 @@ def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.Partitions
     def tick(
         context: dg.ScheduleEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        occasion = str(uuid4())
         nothing_due = True
         failures: list[HakiriError] = []
         for table in pipeline.tables:
@@ -45,7 +47,7 @@ def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.Partitions
                 project.tell_of_a_miss(table, survey)
             for chunks in tick_ranges(table, partitions[table.label], survey, context.instance):
                 nothing_due = False
-                yield chunks.run_request()
+                yield chunks.run_request(occasion)
         if nothing_due and failures:
             raise failures[0]
         if nothing_due:

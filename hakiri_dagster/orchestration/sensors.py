@@ -62,5 +62,5 @@ def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     description="Passes alerts on: to this sensor's log, and to HAKIRI_ALERT_WEBHOOK_URL if that is set.",
 )
 def alerts(context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]) -> dg.SkipReason:
-    told = project.pass_alerts_on(context.log.warning)
+    told = project.pass_alerts_on(context.log.warning, context.instance)
     return dg.SkipReason(told.summary)

@@ -31,8 +31,16 @@ class PassedOn:
         return f"{told}; the next tick tries again: {self.reason}" if self.reason else told
 
 
-def pass_on(alerts: AlertStore, project: str, settings: Settings, log: Callable[[str], None]) -> PassedOn:
-    """A receiver that refuses one alert may take the next one; where it cannot be reached at all, the others wait."""
+def pass_on(
+    alerts: AlertStore,
+    project: str,
+    settings: Settings,
+    log: Callable[[str], None],
+    observe: Callable[[AlertRecord], None],
+) -> PassedOn:
+    """A receiver that refuses one alert may take the next one; where it cannot be reached at all, the others wait.
+
+    `observe` shows at the asset what no run could show there."""
     end = time.monotonic() + SECONDS_A_TICK
     done = 0
     reason: str | None = None
@@ -42,6 +50,8 @@ def pass_on(alerts: AlertStore, project: str, settings: Settings, log: Callable[
             break
         if alert.tries == 0:
             log(f"{alert.severity} {alert.kind} of {alert.pipeline_id}/{alert.table}: {alert.message}")
+            if alert.run_id is None:
+                observe(alert)
         try:
             _post(alert, project, settings)
         except HakiriError as error:
@@ -75,7 +85,7 @@ def _payload(alert: AlertRecord, project: str) -> dict[str, object]:
     return {
         "event": "alert",
         "project": project,
-        "alert_id": alert.id,
+        "id": alert.id,
         "pipeline_id": alert.pipeline_id,
         "table": alert.table,
         "kind": alert.kind,

@@ -132,5 +132,6 @@ def _slice(way: Way, target: Target, staging: Staging, index: int, claim: Claime
         target=target,
         columns=staging.columns,
         supersedes=claim.claim.due.supersedes,
+        occasion=way.occasion,
     )
     return StagedSlice(claim, load, staging.candidate(index), staging, index)

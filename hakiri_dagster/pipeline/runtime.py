@@ -130,7 +130,15 @@ class Runtime:
         """Candidates of dead attempts take disk for nothing."""
         sweep_dead_attempts(self._candidates)
 
-    def way(self, table: Table, spark: SparkProvider, *, run_id: str, log: Callable[[str], None]) -> Way:
+    def way(
+        self,
+        table: Table,
+        spark: SparkProvider,
+        *,
+        run_id: str,
+        log: Callable[[str], None],
+        occasion: str | None = None,
+    ) -> Way:
         return Way(
             table=table,
             source=self.source(table),
@@ -144,6 +152,7 @@ class Runtime:
             log=log,
             observer=self.observer,
             revive=self.revive,
+            occasion=occasion,
         )
 
     @property

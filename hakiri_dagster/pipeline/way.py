@@ -83,6 +83,9 @@ class Way:
     revive: Callable[[], None]
     """Called after a lost connection, before the next try."""
 
+    occasion: str | None = None
+    """What the run shares with others that were asked for together."""
+
     totals: Totals = field(default_factory=Totals)
     raised: deque[Alert] = field(default_factory=deque)
     """Alerts that the run's steps have not told yet."""

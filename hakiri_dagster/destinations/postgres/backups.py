@@ -29,15 +29,15 @@ WHERE pipeline_id = %s AND table_name = %s AND target = %s
 ORDER BY made_at DESC, load_id DESC
 """
 
-# A run that loads many chunks makes one copy, before the first of them.
+# Whatever loads many chunks, in one run or several, makes one copy, before the first of them.
 _MADE = """
 SELECT EXISTS (SELECT FROM hakiri.backup
-               WHERE load_id = %s OR (pipeline_id, table_name, target, run_id) = (%s, %s, %s, %s))
+               WHERE load_id = %s OR (pipeline_id, table_name, target, occasion) = (%s, %s, %s, %s))
 """
 
 _NOTE = """
-INSERT INTO hakiri.backup (load_id, pipeline_id, table_name, target, run_id, relation, rows, made_before)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO hakiri.backup (load_id, pipeline_id, table_name, target, occasion, run_id, relation, rows, made_before)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 _TAKE = "SELECT load_id FROM hakiri.backup WHERE load_id = %s FOR UPDATE SKIP LOCKED"
@@ -68,7 +68,9 @@ def keep_rows(connection: Connection, load: Load, before: Literal["load", "resto
             sql.SQL("CREATE TABLE {} AS SELECT * FROM {}").format(relation(SCHEMA, name), target)
         ).rowcount
     keep_private(connection, _oid(connection, name))
-    connection.execute(_NOTE, (load.fence.load_id, *_of(load.table), load.run_id, name, copied, before))
+    connection.execute(
+        _NOTE, (load.fence.load_id, *_of(load.table), _occasion(load), load.run_id, name, copied, before)
+    )
     return True
 
 
@@ -104,7 +106,12 @@ def backup_name(schema: str, name: str, load_id: int) -> str:
 
 
 def _is_made(connection: Connection, load: Load) -> bool:
-    return connection.execute(_MADE, (load.fence.load_id, *_of(load.table), load.run_id)).fetchone() == (True,)
+    made = connection.execute(_MADE, (load.fence.load_id, *_of(load.table), _occasion(load)))
+    return made.fetchone() == (True,)
+
+
+def _occasion(load: Load) -> str:
+    return load.occasion or load.run_id
 
 
 @contextmanager

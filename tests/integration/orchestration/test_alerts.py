@@ -270,6 +270,18 @@ class TestSensor:
         assert "warning empty_source of shop/orders: orders is empty" in capfd.readouterr().err
         assert self.look(shop) == "no alert passed on"
 
+    def test_what_no_run_could_show_is_shown_at_the_asset_once(self, shop: ShopProject) -> None:
+        with shop.runtime() as runtime:
+            for table, run_id in (("t", None), ("no_more_declared", None), ("orders", "run-1")):
+                runtime.audit.alerts.raise_("shop", table, Alert("schema_change", "v became narrower"), run_id)
+        for _ in range(2):
+            self.look(shop)
+        shown = shop.instance.fetch_observations(dg.AssetKey(["shop", "t"]), limit=10).records
+        assert [record.asset_observation.description for record in shown if record.asset_observation] == [
+            "v became narrower"
+        ]
+        assert shop.instance.fetch_observations(ORDERS, limit=10).records == []
+
     def test_the_webhook_gets_it_once_and_signed(self, shop: ShopProject) -> None:
         with self.webhook(shop, answer(200), secret="hush hush") as receiver:
             self.raise_(shop, "orders")

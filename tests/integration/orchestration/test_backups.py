@@ -50,6 +50,28 @@ def test_what_was_restored_stays_until_the_source_has_something_new(
     assert shop.column("orders", "v") == ["bad", "bad", "bad"]
 
 
+def test_chunks_that_lie_apart_make_one_copy_of_what_was_before_all_of_them(
+    csv_shop: Declare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def written(v: str) -> None:
+        for month in ("01", "02", "03"):
+            value = "good" if month == "02" else v
+            shop.file(f"data/orders/{month}.csv", f"id,v,at\n{month},{value},2024-{month}-05\n")
+
+    load = {"mode": "upsert", "backup_before_load": True}
+    window = {"window": "1mo"}
+    shop = csv_shop(path="data/orders/", primary_key=["id"], incremental="at", load=load, backfill=window)
+    written("good")
+    shop.apply()
+    runs = len(shop.instance.get_runs())
+    written("bad")
+    shop.apply()
+    assert len(shop.instance.get_runs()) == runs + 2
+    assert backups(shop, capsys) == [(1, 3, "load")]
+    assert restored(shop) == 0
+    assert shop.column("orders", "v") == ["good"] * 3
+
+
 def test_it_is_refused_while_a_run_has_the_table_and_without_anybody_to_ask(
     csv_shop: Declare, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
