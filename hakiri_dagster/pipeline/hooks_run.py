@@ -7,6 +7,7 @@ What a publish owes is remembered with it, so that a crash before the post-hooks
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ def pre_hooks(way: Way, slices: Sequence[ClaimedSlice]) -> Generator[HookRun, No
     context = _context(way.table, "pre_hook", way.run_id, [slice_.key for slice_ in slices])
     with PhaseSession(way, Attempt(slices[0].key, slices[0].fence.token)) as session:
         for hook in hooks:
-            ran = _run(way, hook, context, session, _target(way.table), way.run_id)
+            ran = _run(way, hook, context, session, _target(way.table), way.run_id, consequence=_NOTHING_LOADED)
             yield ran
             if ran.error is not None and not ran.warns:
                 return ran.error
@@ -63,7 +64,8 @@ def staged_hooks(way: Way, load: Load, prepared: PreparedLoad) -> tuple[HookRun,
     runs = []
     with PhaseSession(way, Attempt(load.slice.chunk.key, load.fence.token)) as session:
         for hook in to_run(hooks, [hook.name.key for hook in hooks if hook.names_the_table]):
-            ran = _run(way, hook, context, session, prepared.place, str(load.fence.load_id))
+            load_id = str(load.fence.load_id)
+            ran = _run(way, hook, context, session, prepared.place, load_id, consequence=_NOTHING_LOADED)
             if ran.error is not None and not ran.warns:
                 raise ran.error
             runs.append(ran)
@@ -78,7 +80,7 @@ def owed_by(way: Way, prepared: PreparedLoad) -> tuple[HookName, ...]:
 def post_hooks(way: Way) -> Iterator[HookRun]:
     """What published loads owe, this run's and those of runs that came to no good end. A failed chunk keeps it owed."""
     hooks = named(way.table.load.post_hook)
-    if not hooks or not (owed := _owed(way, hooks)):
+    if not (owed := _owed(way, hooks)):
         return
     if way.totals.errors:
         why = "a chunk failed, so the post-hooks of what is published stay owed until all of a run's chunks are"
@@ -98,7 +100,8 @@ def _settled(way: Way, hooks: Sequence[NamedHook], session: PhaseSession) -> Ite
     for hook in to_run(hooks, owed):
         debt = owed.get(hook.name.key)
         context = _context_of(way, debt.load_ids if debt is not None else ())
-        ran = _run(way, hook, context, session, _target(way.table), str(max(context.load_ids, default=0)))
+        occasion = occasion_of(context.load_ids)
+        ran = _run(way, hook, context, session, _target(way.table), occasion, consequence=_STAYS_OWED)
         if ran.error is not None and not ran.warns:
             way.totals.errors.append(ran.error)
             way.observer.stopped(way.table, ran.error)
@@ -109,21 +112,37 @@ def _settled(way: Way, hooks: Sequence[NamedHook], session: PhaseSession) -> Ite
         yield ran
 
 
+def occasion_of(load_ids: Collection[int]) -> str:
+    """Which loads a hook is told of: another key for others, of whatever number, so that no receiver drops them."""
+    ids = ",".join(map(str, sorted(load_ids)))
+    return ids if len(load_ids) < 2 else hashlib.sha256(ids.encode()).hexdigest()[:16]
+
+
 def _of_owed(owed: Mapping[str, OwedHook], why: str, subject: str) -> Alert:
     details = {"hooks": [hook.name.text for hook in owed.values()]}
     return Alert("hooks_owed", why, subject=subject, details=details)
 
 
 def _owed(way: Way, hooks: Collection[NamedHook]) -> dict[str, OwedHook]:
-    """By key; of those that the manifest still has."""
+    """By key. One that the manifest has no more is owed no more, also if it comes back."""
     known = {hook.name.key for hook in hooks}
-    owed = retried(way, lambda: way.destination.owed_hooks(way.table))
-    return {hook.name.key: hook for hook in owed if hook.name.key in known}
+    owed = {hook.name.key: hook for hook in retried(way, lambda: way.destination.owed_hooks(way.table))}
+    for key in owed.keys() - known:
+        retried(way, partial(way.destination.settle_hook, way.table, owed.pop(key)))
+    return owed
 
 
 def _run(
-    way: Way, hook: NamedHook, context: HookContext, session: PhaseSession, relation: Relation, occasion: str
+    way: Way,
+    hook: NamedHook,
+    context: HookContext,
+    session: PhaseSession,
+    relation: Relation,
+    occasion: str,
+    *,
+    consequence: str,
 ) -> HookRun:
+    """`consequence`: of a failure."""
     table = way.table
     key = f"{table.pipeline_id}/{table.name}/{context.target}/{context.phase}/{hook.name.key[:12]}/{occasion}"
     around = Surroundings(context, relation, session.execute, way.settings, key)
@@ -133,7 +152,7 @@ def _run(
     try:
         lines = retried(way, lambda: run(hook.hook, around))
     except HakiriError as cause:
-        error = _failure(table, context.phase, hook, cause)
+        error = _failure(table, context.phase, hook, cause, consequence)
     ran = HookRun(
         context.phase,
         hook.name.text,
@@ -149,15 +168,13 @@ def _run(
     return ran
 
 
-_CONSEQUENCES = {
-    "pre_hook": "nothing was loaded",
-    "post_hook": "the hook is owed until it succeeds",
-}
+_NOTHING_LOADED = "nothing was loaded"
+_STAYS_OWED = "the hook is owed until it succeeds"
 
 
-def _failure(table: Table, phase: Phase, hook: NamedHook, cause: HakiriError) -> HookFailed:
+def _failure(table: Table, phase: Phase, hook: NamedHook, cause: HakiriError, consequence: str) -> HookFailed:
     kind = HookUnavailable if cause.kind == "transient" else HookFailed
-    consequence = "" if hook.hook.on_error == "warn" else f"; {_CONSEQUENCES[phase]}"
+    consequence = "" if hook.hook.on_error == "warn" else f"; {consequence}"
     where = f" ({cause.where})" if cause.where and cause.where != table.label else ""
     return kind(
         f"{phase} `{hook.name.text}` failed{consequence}: {cause.what}{where}", where=table.label, hint=cause.hint

@@ -35,6 +35,10 @@ DELETE FROM hakiri.owed_hook
 WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND load_ids = '{}'
 """
 
+_FORGET_ALL = """
+DELETE FROM hakiri.owed_hook WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s
+"""
+
 
 def note(connection: Connection, load: Load, hooks: Sequence[HookName]) -> None:
     if hooks:
@@ -55,6 +59,11 @@ def owed(connection: Connection, table: Table) -> tuple[OwedHook, ...]:
 def settle(connection: Connection, table: Table, hook: OwedHook) -> None:
     connection.execute(_TAKE_OFF, {**_of(table), "hook": hook.name.key, "load_ids": list(hook.load_ids)})
     connection.execute(_FORGET, _of(table))
+
+
+def forget(connection: Connection, table: Table) -> None:
+    """Of a target that is gone: no ledger knows its loads."""
+    connection.execute(_FORGET_ALL, _of(table))
 
 
 def _of(table: Table) -> dict[str, object]:

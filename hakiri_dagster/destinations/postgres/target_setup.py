@@ -7,7 +7,7 @@ from dataclasses import replace
 from psycopg import errors
 
 from hakiri_dagster.destinations.contract import Target
-from hakiri_dagster.destinations.postgres import catalog, ledger, marks
+from hakiri_dagster.destinations.postgres import catalog, ledger, marks, owed_hooks
 from hakiri_dagster.destinations.postgres.between_readers import Turn, between_readers
 from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import relation
@@ -43,6 +43,7 @@ def make_target(planner: TargetPlanner) -> Target:
     if found is None:
         ledger.forget_target(planner.connection, planner.table)
         marks.forget(planner.connection, planner.table)
+        owed_hooks.forget(planner.connection, planner.table)
     made = _find(planner)
     if made is None:
         raise DestinationError("the target was dropped while it was being made", where=planner.table.label)

@@ -182,6 +182,19 @@ def test_what_the_manifest_no_longer_says_is_not_run(csv_shop: Declare) -> None:
     csv_shop(load={"postHook": analyze()})
     told = shop.apply()["orders"]
     assert (told["hooks"], told["error"]) == (1, None)
+    assert shop.rows("SELECT described FROM hakiri.owed_hook") == [], "nor if the manifest says it again"
+
+
+def test_loads_of_a_target_that_is_gone_owe_nothing(csv_shop: Declare) -> None:
+    shop = csv_shop(load={"postHook": [refresh()]})
+    shop.file("data/orders.csv", "id,v\n1,a\n")
+    assert "how_many" in shop.apply()["orders"]["error"]
+    before = shop.rows("SELECT load_ids FROM hakiri.owed_hook")
+    shop.execute("DROP TABLE raw.orders")
+    assert "how_many" in shop.apply()["orders"]["error"]
+    after = shop.rows("SELECT load_ids FROM hakiri.owed_hook")
+    assert [len(load_ids) for (load_ids,) in after] == [1]
+    assert before != after
 
 
 def test_a_webhook_is_not_led_to_a_private_address(csv_shop: Declare, authority: Authority) -> None:
