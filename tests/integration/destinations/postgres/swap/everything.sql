@@ -34,6 +34,8 @@ ALTER TABLE shop."Or ders" ALTER customer SET STATISTICS 300;
 ALTER TABLE shop."Or ders" ALTER customer SET (n_distinct = -0.5);
 CREATE INDEX "by ""note""" ON shop."Or ders" USING btree (lower("no te") COLLATE "C" DESC NULLS LAST) WHERE amount > 3;
 ALTER INDEX shop."by ""note""" ALTER COLUMN 1 SET STATISTICS 222;
+ALTER INDEX shop."by ""note""" SET TABLESPACE fast;
+ALTER TABLE shop."Or ders" SET TABLESPACE "sl ow";
 CREATE UNIQUE INDEX known ON shop."Or ders" (serial_no, placed_at);
 CREATE INDEX brin_placed ON shop."Or ders" USING brin (placed_at) WITH (autosummarize = on);
 ALTER TABLE shop."Or ders" CLUSTER ON known;
@@ -70,6 +72,8 @@ CREATE MATERIALIZED VIEW "Re ports"."mat view" (who, "how many", half) WITH (fil
 CREATE UNIQUE INDEX "of who" ON "Re ports"."mat view" (who);
 ALTER MATERIALIZED VIEW "Re ports"."mat view" CLUSTER ON "of who";
 ALTER MATERIALIZED VIEW "Re ports"."mat view" ALTER COLUMN who SET STATISTICS 33;
+ALTER MATERIALIZED VIEW "Re ports"."mat view" SET TABLESPACE usual;
+ALTER INDEX "Re ports"."of who" SET TABLESPACE "sl ow";
 CREATE MATERIALIZED VIEW shop.unfilled AS SELECT * FROM shop."Or ders" WHERE id < 0 WITH NO DATA;
 CREATE VIEW shop.of_mat AS SELECT who FROM "Re ports"."mat view";
 COMMENT ON MATERIALIZED VIEW "Re ports"."mat view" IS 'of a materialized view';

@@ -72,6 +72,9 @@ CREATE INDEX of_north ON "Re ports"."no rth" USING gin (to_tsvector('simple', no
 ALTER TABLE shop.elsewhere ADD CONSTRAINT apart
     EXCLUDE USING btree (serial_no WITH =) WITH (fillfactor = 77) WHERE (serial_no > 9) DEFERRABLE;
 CREATE UNIQUE INDEX of_parent ON shop.south (placed_at, amount, id);
+ALTER INDEX "Re ports".of_north SET TABLESPACE fast;
+ALTER TABLE "Re ports"."no rth" SET TABLESPACE "sl ow";
+ALTER TABLE shop.south SET TABLESPACE usual;
 CREATE INDEX incomplete ON ONLY shop."Sa les" (amount);
 CREATE INDEX of_incomplete ON shop.elsewhere (amount);
 ALTER INDEX shop.incomplete ATTACH PARTITION shop.of_incomplete;

@@ -52,13 +52,13 @@ def made(url: str, definitions: str) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def shop(database_url: str) -> Iterator[Connection]:
+def shop(tablespaces: None, database_url: str) -> Iterator[Connection]:
     with made(database_url, EVERYTHING) as connection:
         yield connection
 
 
 @pytest.fixture
-def partitioned(database_url: str) -> Iterator[Connection]:
+def partitioned(tablespaces: None, database_url: str) -> Iterator[Connection]:
     with made(database_url, EVERYTHING_PARTITIONED) as connection:
         yield connection
 

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import psycopg
 import pytest
 
-from hakiri_dagster.engine.embedded_postgres import Server
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, order
 
-NAMES = ('"sl ow"', "fast", "usual")
 PLACES = """
 SELECT c.oid::regclass::text, s.spcname FROM pg_class c LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace
 WHERE relnamespace = 'raw'::regnamespace AND relkind IN ('r', 'p', 'i', 'I', 'm') ORDER BY 1
 """
 ORDERS = "id bigint, customer text, amount numeric(10, 2), updated_at bigint, _hakiri_load_id bigint"
-
-
-@pytest.fixture
-def tablespaces(postgres_server: Server) -> Iterator[None]:
-    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as connection:
-        connection.execute("SET allow_in_place_tablespaces = on")
-        for name in NAMES:
-            connection.execute(f"CREATE TABLESPACE {name} LOCATION ''".encode())
-        yield
-        for name in NAMES:
-            connection.execute(f"DROP TABLESPACE {name}".encode())
 
 
 @pytest.fixture
