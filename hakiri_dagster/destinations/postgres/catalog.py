@@ -39,8 +39,10 @@ GROUP BY i.indexrelid, i.indisprimary
 ORDER BY i.indisprimary DESC, i.indexrelid
 """
 
+# Those to its partitions as well. (`pg_partition_tree` would lock them until the transaction ends.)
 _REFERENCED_BY = """
-WITH place (relid) AS (SELECT %(oid)s::oid UNION SELECT relid FROM pg_catalog.pg_partition_tree(%(oid)s::oid))
+WITH RECURSIVE place (relid) AS (
+    SELECT %(oid)s::oid UNION SELECT inhrelid FROM pg_inherits JOIN place ON inhparent = relid)
 SELECT conrelid::regclass::text, conname
 FROM pg_constraint
 WHERE contype = 'f' AND confrelid IN (SELECT relid FROM place) AND conrelid NOT IN (SELECT relid FROM place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, LiteralString
+from typing import Final
 
 from psycopg import sql
 
@@ -27,10 +27,11 @@ _BY_PRECISION: Final = frozenset(
 )  # fmt: skip
 
 # What PostgreSQL would not alter a column's type under, on the table or on a partition.
-_IN_THE_WAY: LiteralString = """
-WITH altered (relid, attnum) AS (
-    SELECT attrelid, attnum FROM pg_attribute WHERE attname = %(name)s AND attrelid IN (
-        SELECT %(oid)s::oid UNION SELECT relid FROM pg_catalog.pg_partition_tree(%(oid)s::oid))
+_IN_THE_WAY = """
+WITH RECURSIVE place (relid) AS (
+    SELECT %(oid)s::oid UNION SELECT inhrelid FROM pg_inherits JOIN place ON inhparent = relid
+), altered (relid, attnum) AS (
+    SELECT attrelid, attnum FROM pg_attribute JOIN place ON attrelid = relid WHERE attname = %(name)s
 ), depends AS (
     SELECT d.classid, d.objid FROM pg_depend d JOIN altered ON (d.refobjid, d.refobjsubid) = (relid, attnum)
 )
@@ -63,10 +64,10 @@ SELECT pg_catalog.format('the parent table %%s', inhparent::regclass) FROM pg_in
 WHERE inhrelid = %(oid)s
 """
 
-# A partitioned table has no rows of its own.
-_SIZE: LiteralString = """
-SELECT coalesce(sum(pg_catalog.pg_table_size(relid)), pg_catalog.pg_table_size(%(oid)s::oid))::bigint
-FROM pg_catalog.pg_partition_tree(%(oid)s::oid)
+_SIZE = """
+WITH RECURSIVE place (relid) AS (
+    SELECT %(oid)s::oid UNION SELECT inhrelid FROM pg_inherits JOIN place ON inhparent = relid)
+SELECT sum(pg_catalog.pg_table_size(relid))::bigint FROM place
 """
 
 
