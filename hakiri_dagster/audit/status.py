@@ -66,7 +66,7 @@ class StatusReader:
 def _document(pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | None) -> StatusDocument:
     counts = {status: sum(row.status == status for row in rows) for status in _IN_PLAN}
     first_loads = sum(row.status != "done" and row.winning_attempt is None for row in rows)
-    recent = sorted((row for row in rows if row.completed_at), key=lambda r: r.completed_at)[-_RECENT_CHUNKS:]
+    recent = sorted(filter(_timed, rows), key=lambda row: row.completed_at)[-_RECENT_CHUNKS:]
     seconds = _span(recent).total_seconds()
     left = counts["pending"] + counts["running"] + counts["failed"]
     started: datetime | None = min((row.started_at for row in rows if row.started_at), default=None)
@@ -88,6 +88,11 @@ def _document(pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | No
         started_at=started.isoformat(timespec="seconds").replace("+00:00", "Z") if started else None,
         rate_budget=rate_budget,
     )
+
+
+def _timed(row: _ChunkRow) -> bool:
+    """One that was begun anew says nothing of how long a load takes."""
+    return bool(row.completed_at) and (row.started_at is None or row.started_at <= row.completed_at)
 
 
 def _span(recent: Sequence[_ChunkRow]) -> timedelta:

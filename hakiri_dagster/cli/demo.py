@@ -84,7 +84,7 @@ def _report(landed: list[tuple[Table, Survey, Tally]], *, converged: bool) -> No
         if counts.error:
             console.print(f"[red]error[/]: {escape(table.label)}: {escape(counts.error)}")
         if counts.quarantined:
-            kept = ".".join(table.quarantine_table)
+            kept = table.quarantine_place
             console.print(f"{escape(table.label)}: {counts.quarantined} set aside, kept in {escape(kept)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
@@ -14,6 +14,7 @@ from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
 
 KEYED_MODES: tuple[LoadMode, ...] = ("upsert", "delete_missing", "scd2")
+_MODES = frozenset(get_args(LoadMode))
 _KNOWN_TO: Mapping[str, tuple[LoadMode, ...]] = {
     "on_duplicate_key": KEYED_MODES,
     "hard_delete": KEYED_MODES,
@@ -24,6 +25,8 @@ _KNOWN_TO: Mapping[str, tuple[LoadMode, ...]] = {
 
 def merge_problems(entry: Entry) -> Iterator[Problem]:
     for table in _tables(entry):
+        if table.mode not in _MODES:  # which is told; nothing follows from it
+            continue
         yield from _without_key(table)
         yield from _unknown_to_its_mode(table)
         if table.mode in KEYED_MODES:
@@ -35,6 +38,8 @@ def merge_problems(entry: Entry) -> Iterator[Problem]:
 def merge_warnings(entry: Entry) -> Iterator[Problem]:
     """What the pipeline says for all of its tables, and none of them takes."""
     modes = {table.mode for table in _tables(entry)}
+    if not modes <= _MODES:
+        return
     for name, known_to in _KNOWN_TO.items():
         if entry.value(("load", name)) is not None and modes.isdisjoint(known_to):
             message = f"`{name}` has no effect: no table's load mode is {_either(known_to)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from hakiri_dagster.manifest.load_spec import (
     LoadSpec,
 )
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
+
+_PLAIN_NAME = re.compile("[a-z_][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,16 @@ class Table:
             return "hakiri", _fitting(f"quarantine_{self.pipeline_id}_{self.name}")
         schema, _, name = declared.rpartition(".")
         return schema or self.target_schema, name
+
+    @property
+    def quarantine_place(self) -> str:
+        """As it can be put into a query."""
+        return ".".join(map(_as_written, self.quarantine_table))
+
+
+def _as_written(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return name if _PLAIN_NAME.fullmatch(name) else f'"{doubled}"'
 
 
 def _fitting(name: str) -> str:

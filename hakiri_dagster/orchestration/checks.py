@@ -18,7 +18,7 @@ def check_specs(table: Table, partitions: dg.PartitionsDefinition) -> list[dg.As
             asset=asset_key(table),
             partitions_def=partitions,
             description="Every row that was read can be stored. Rows that cannot are kept in the quarantine table "
-            f"{'.'.join(table.quarantine_table)}, with the reason.",
+            f"{table.quarantine_place}, with the reason.",
         )
     ]
 
@@ -27,7 +27,7 @@ def evaluations(chunk: PreparedChunk, partition: str | None) -> list[dg.AssetChe
     metadata = {
         "rows": dg.MetadataValue.int(chunk.rows),
         "rows_set_aside": dg.MetadataValue.int(chunk.quarantined),
-        "quarantine_table": dg.MetadataValue.text(".".join(chunk.table.quarantine_table)),
+        "quarantine_table": dg.MetadataValue.text(chunk.table.quarantine_place),
     }
     if chunk.bad_sample:
         metadata["first_reason"] = dg.MetadataValue.text(chunk.bad_sample)

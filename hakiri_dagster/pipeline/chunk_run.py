@@ -192,7 +192,7 @@ def _set_aside(way: Way, slice_: StagedSlice) -> int:
     table, report = way.table, slice_.report
     kept = table.validation.quarantine.enabled
     if report.bad_rows and not (kept and table.load.bad_rows == "abort"):
-        where = f"kept in {'.'.join(table.quarantine_table)}" if kept else "not kept, because quarantine is off"
+        where = f"kept in {table.quarantine_place}" if kept else "not kept, because quarantine is off"
         text = f"{report.bad_rows} row(s) set aside, {where}; the first: {report.bad_sample}"
         way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
     if report.discarded:
@@ -275,5 +275,5 @@ def _refusal(table: Table, prepared: _Prepared) -> RowsRefused:
     return RowsRefused(
         f'{report.bad_rows} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.bad_sample}',
         where=f"{table.label}, chunk {prepared.slice.claimed.key}",
-        hint=f'they are kept in {".".join(table.quarantine_table)}; mend the source, or set bad_rows = "quarantine"',
+        hint=f'they are kept in {table.quarantine_place}; mend the source, or set bad_rows = "quarantine"',
     )

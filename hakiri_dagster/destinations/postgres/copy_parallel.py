@@ -18,6 +18,8 @@ from hakiri_dagster.errors import DestinationUnavailable
 _STREAMS = 2
 """What encodes the rows needs the other cores."""
 
+_FLUSHES_WHEN_ASKED = 150000
+
 
 def copy_in_parallel(connections: Connections, load: Load, blocks: Blocks, place: sql.Identifier, made: int) -> int:
     shared = _Shared(blocks.all())
@@ -27,7 +29,9 @@ def copy_in_parallel(connections: Connections, load: Load, blocks: Blocks, place
             with connections.transaction(load.table.label) as connection:
                 fence.name_attempt(connection, load)
                 _hold(connection, load, place, made)
-                return copy_blocks(connection, place, load.columns, iter(shared))
+                copied = copy_blocks(connection, place, load.columns, iter(shared))
+                _tell_statistics(connection)
+                return copied
         finally:
             shared.close()
 
@@ -50,6 +54,12 @@ def _hold(connection: Connection, load: Load, place: sql.Identifier, made: int) 
             where=load.table.label,
             hint="the load is tried again",
         )
+
+
+def _tell_statistics(connection: Connection) -> None:
+    """With the commit. Told later, the rows would be counted once more than the ANALYZE that comes first has found."""
+    if connection.info.server_version >= _FLUSHES_WHEN_ASKED:
+        connection.execute("SELECT pg_stat_force_next_flush()")
 
 
 class _Shared:

@@ -130,6 +130,15 @@ def test_status_tells_the_phase_and_counts_the_newest_plan_only(audit: AuditDb) 
     assert (done["phase"], done["eta_seconds"]) == ("streaming", 0)
 
 
+def test_a_chunk_that_was_begun_anew_says_nothing_of_how_long_a_load_takes(audit: AuditDb) -> None:
+    audit.chunks.save(*OF, [_state(0)])
+    _load(audit, _state(0))
+    (state,) = audit.chunks.states(*OF)
+    again = DueSlice(Slice(state.chunk, state.bounds), state.attempts)
+    audit.chunks.claim(*OF, [again], holder="w", run_id="r", ttl_seconds=60, holder_is_dead=lambda _: False)
+    assert audit.status("shop")["eta_seconds"] is None
+
+
 def test_an_open_chunk_that_is_loaded_again_is_streaming(audit: AuditDb) -> None:
     audit.chunks.save(*OF, [_state(0)])
     _load(audit, _state(0))

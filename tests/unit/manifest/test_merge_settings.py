@@ -38,6 +38,13 @@ def test_a_key_that_the_mode_does_not_know_is_told_at_its_place(read: Read, name
     assert message.endswith("this one is `truncate`")
 
 
+def test_nothing_follows_from_a_mode_that_there_is_not(read: Read) -> None:
+    [(_, message)] = told(read, 'mode = "upsrt", on_duplicate_key = "last"')
+    assert "`upsrt` is not one of" in message
+    text = HEAD + 'tables = ["a"]\n[load]\nmode = "upsrt"\nhard_delete = "gone"\n'
+    assert [w.message for w in read(None, {"shop.toml": text}).warnings if "hard_delete" in w.message] == []
+
+
 def test_a_key_in_camel_case_is_told_as_well(read: Read) -> None:
     [(_, message)] = told(read, 'mode = "append", hardDelete = "gone"')
     assert "`hard_delete` is for load mode" in message

@@ -26,6 +26,12 @@ def shop(make_shop: MakeShop) -> Shop:
     return shop
 
 
+def test_postgresql_counts_the_rows_once(shop: Shop) -> None:
+    shop.publish([order(number) for number in range(1, 51)])
+    counted = "SELECT n_live_tup, n_ins_since_vacuum FROM pg_stat_all_tables WHERE relid = 'raw.orders'::regclass"
+    assert shop.query(counted) == [(50, 50)], "inserts that are told later would be added to what ANALYZE counted"
+
+
 @contextmanager
 def readers(url: str, *queries: str) -> Iterator[list[int]]:
     """Read in a loop, each on a connection of its own; what went wrong is raised at the end."""
