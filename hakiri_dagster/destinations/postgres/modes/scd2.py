@@ -29,8 +29,11 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.modes.history import take_in
-from hakiri_dagster.destinations.postgres.modes.key_objections import column_objections, partition_objections
-from hakiri_dagster.destinations.postgres.modes.upsert import PROVENANCE
+from hakiri_dagster.destinations.postgres.modes.key_objections import (
+    PROVENANCE,
+    column_objections,
+    partition_objections,
+)
 from hakiri_dagster.destinations.postgres.modes.versions import IS_CURRENT, VALID_FROM, VALID_TO, Versions
 from hakiri_dagster.destinations.postgres.types import parse_type, wanted_type
 from hakiri_dagster.manifest.tables import Table
@@ -72,9 +75,7 @@ class Scd2(Mode):
     ) -> Sequence[str]:
         key = self.key(table)
         present = list(map(stored_name, columns))
-        wrong = column_objections(table.mode, key, present)
-        if not wrong and not set(present) - set(key) - PROVENANCE:
-            wrong = ["the upsert_key names every column, so there is nothing whose history could be kept"]
+        wrong = column_objections(table.mode, key, present, "there is nothing whose history could be kept")
         if table.cursor is not None and stored_name(table.cursor) not in present:
             wrong.append(f"the cursor {table.cursor} is not a column of the source")
         wrong += deletes.delete_objections(table, found, present)

@@ -8,10 +8,6 @@ from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import (
-    INGESTED_AT_COLUMN,
-    LOAD_ID_COLUMN,
-    ROW_HASH_COLUMN,
-    SOURCE_FILE_HASH_COLUMN,
     Target,
 )
 from hakiri_dagster.destinations.postgres import marks
@@ -29,13 +25,12 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
 )
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.destinations.postgres.modes.key_objections import (
+    PROVENANCE,
     column_objections,
     conflict_objections,
     partition_objections,
 )
 from hakiri_dagster.manifest.tables import Table
-
-PROVENANCE = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
 
 
 class Upsert(Mode):
@@ -49,11 +44,8 @@ class Upsert(Mode):
     ) -> Sequence[str]:
         key = self.key(table)
         present = list(map(stored_name, columns))
-        wrong = column_objections(table.mode, key, present)
-        if not wrong and not set(present) - set(key) - PROVENANCE:
-            wrong = ["the upsert_key names every column, so there is nothing to update; use append or truncate"]
         return [
-            *wrong,
+            *column_objections(table.mode, key, present, "there is nothing to update; use append or truncate"),
             *conflict_objections(connection, found, key),
             *partition_objections(connection, found, key),
             *deletes.delete_objections(table, found, present),
