@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -220,3 +221,10 @@ class Shop:
 
 def order(id_: int, customer: str | None = "ann", amount: str = "1.50", updated_at: int | None = 1) -> tuple[Any, ...]:
     return id_, customer, Decimal(amount), updated_at
+
+
+def five_at_once(work: Callable[[], object]) -> None:
+    """Raises what any of them raises."""
+    with ThreadPoolExecutor(5) as pool:
+        for done in [pool.submit(work) for _ in range(5)]:
+            done.result(20)

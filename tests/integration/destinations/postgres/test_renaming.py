@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
-from tests.integration.destinations.postgres.scenario import Shop
+from tests.integration.destinations.postgres.scenario import Shop, five_at_once
 
 HOSTILE = 'am"ount; DROP TABLE x --%s {} $1.ü'
 
@@ -123,18 +122,5 @@ def test_a_rename_while_one_looks_is_not_seen_by_half(make_shop: MakeShop, monke
 
 def test_two_processes_may_rename_at_once(make_shop: MakeShop) -> None:
     shop = renaming_shop(make_shop)
-    failures: list[BaseException] = []
-
-    def ensure() -> None:
-        try:
-            shop.ensure()
-        except DestinationError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=ensure) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert failures == []
+    five_at_once(shop.ensure)
     assert shop.query("SELECT amount FROM raw.orders") == [(7,)]

@@ -22,7 +22,7 @@ from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.source_types import holds, postgres_type
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
-from tests.integration.destinations.postgres.scenario import Shop, make_table
+from tests.integration.destinations.postgres.scenario import Shop, five_at_once, make_table
 
 _WORKERS = multiprocessing.get_context("forkserver")
 _WORKERS.set_forkserver_preload([__name__])
@@ -275,20 +275,7 @@ def test_widening_and_loading_twice_is_as_once(make_shop: MakeShop, mode: LoadMo
 
 def test_two_processes_may_widen_at_once(make_shop: MakeShop) -> None:
     shop = shop_with(make_shop, "integer", "bigint")
-    failures: list[BaseException] = []
-
-    def widen() -> None:
-        try:
-            widened(shop, "integer", "bigint")
-        except DestinationError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=widen) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert failures == []
+    five_at_once(lambda: widened(shop, "integer", "bigint"))
     assert type_of_v(shop) == "bigint"
 
 
