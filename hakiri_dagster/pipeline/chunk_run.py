@@ -155,7 +155,7 @@ def _steps(
             hurry=stage.stop_reading,
         )
         for slice_, outcome in prepared:
-            if isinstance(outcome, _Prepared | EmptySource):
+            if isinstance(outcome, _Prepared | EmptySource | RowsRefused):
                 way.totals.rows_read.append(slice_.report.rows + slice_.report.bad_rows)
             if isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()
@@ -176,7 +176,15 @@ class _Prepared:
 def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
     """Copies the candidate where no reader sees it; keeps what could not be stored, whatever becomes of the rest."""
     started = time.monotonic()
-    load = retried(way, lambda: way.destination.prepare(slice_.load, slice_.candidate), unless=slice_.reading_failed)
+    try:
+        load = retried(
+            way, lambda: way.destination.prepare(slice_.load, slice_.candidate), unless=slice_.reading_failed
+        )
+    except EmptySource as error:
+        if not slice_.report.bad_rows:
+            raise
+        _set_aside(way, slice_)
+        raise _nothing_left(way.table, slice_) from error
     for note in load.notes:
         way.observer.warned(way.table, note)
     try:
@@ -209,7 +217,7 @@ def _ready(way: Way, target: Target, prepared: _Prepared) -> ChunkStep:
     table, report = way.table, prepared.slice.report
     if report.bad_rows and table.load.bad_rows == "abort":
         prepared.load.undo()
-        return _failed(way, prepared.slice.claimed, _refusal(table, prepared))
+        return _failed(way, prepared.slice.claimed, _refusal(table, prepared.slice))
     return PreparedChunk(
         table=table,
         key=prepared.slice.claimed.key,
@@ -270,10 +278,27 @@ def _failed(way: Way, claim: ClaimedSlice, error: HakiriError) -> FailedChunk:
     return FailedChunk(claim.key, error)
 
 
-def _refusal(table: Table, prepared: _Prepared) -> RowsRefused:
-    report = prepared.slice.report
-    return RowsRefused(
+def _refusal(table: Table, slice_: StagedSlice) -> RowsRefused:
+    report = slice_.report
+    return _refused(
+        table,
+        slice_,
         f'{report.bad_rows} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.bad_sample}',
-        where=f"{table.label}, chunk {prepared.slice.claimed.key}",
-        hint=f'they are kept in {table.quarantine_place}; mend the source, or set bad_rows = "quarantine"',
+        'mend the source, or set bad_rows = "quarantine"',
     )
+
+
+def _nothing_left(table: Table, slice_: StagedSlice) -> RowsRefused:
+    """The source is not empty, so nobody should be told to allow for that."""
+    report = slice_.report
+    return _refused(
+        table,
+        slice_,
+        f"none of {report.bad_rows} row(s) can be loaded, so nothing was changed; the first: {report.bad_sample}",
+        "mend the source, or the types under `columns`",
+    )
+
+
+def _refused(table: Table, slice_: StagedSlice, message: str, cure: str) -> RowsRefused:
+    kept = f"they are kept in {table.quarantine_place}; " if table.validation.quarantine.enabled else ""
+    return RowsRefused(message, where=f"{table.label}, chunk {slice_.claimed.key}", hint=f"{kept}{cure}")

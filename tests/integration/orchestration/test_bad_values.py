@@ -59,6 +59,25 @@ class TestValues:
         assert shop.apply()["orders"]["error"] is None
         assert shop.column("orders", "id") == [1, 2, 3]
 
+    @pytest.mark.parametrize("mode", ["truncate", "blue_green", "delete_missing", "scd2"])
+    @pytest.mark.parametrize("bad_rows", ["quarantine", "abort"])
+    def test_a_source_whose_rows_are_all_bad_is_not_taken_for_an_empty_one(
+        self, csv_shop: Declare, mode: str, bad_rows: str
+    ) -> None:
+        load = {"mode": mode, "bad_rows": bad_rows, "on_miss_action": "alert"}
+        shop = csv_shop(primary_key=["id"], columns={"n": "integer"}, load=load)
+        shop.file("data/orders.csv", "id,n\n1,1\n2,2\n")
+        assert shop.apply()["orders"]["error"] is None
+        shop.file("data/orders.csv", "id,n\n1,A1\n2,A2\n")
+        told = shop.apply()["orders"]
+        assert "none of 2 row(s) can be loaded, so nothing was changed; the first: `n` is no integer" in told["error"]
+        assert "fail_on_empty_source" not in told["error"]
+        kept = shop.rows("SELECT \"row\"->>'line' FROM hakiri.quarantine_shop_orders ORDER BY 1")
+        assert kept == [("1,A1",), ("2,A2",)]
+        assert shop.column("orders", "n") == [1, 2]
+        with shop.runtime() as runtime:
+            assert runtime.audit.alerts.newest() == ()
+
     def test_numbers_that_do_not_fit_their_declared_column_are_set_aside(self, csv_shop: Declare) -> None:
         shop = csv_shop(columns={"n": "numeric(5,2)", "i": "integer", "s": "smallint", "v": "varchar(3)"})
         bad = "12345.6,1,1,a\n1.255,1,1,a\n1,99999999999,1,a\n1,1,40000,a\n1,1,1,abcd\n"
