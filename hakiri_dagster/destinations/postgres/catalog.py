@@ -108,8 +108,16 @@ def stored_name(name: str) -> str:
 
 
 def target_of(table: Table) -> str:
-    """The target by one name, as ledger and fence have it."""
-    return f"{stored_name(table.target_schema)}.{stored_name(table.target_name)}"
+    """The target by one name, as ledger and fence have it: names that hold a dot are told apart by quotes."""
+    return f"{_part(table.target_schema)}.{_part(table.target_name)}"
+
+
+def _part(name: str) -> str:
+    kept = stored_name(name)
+    if "." not in kept and '"' not in kept:
+        return kept
+    doubled = kept.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def find(connection: Connection, schema: str, name: str) -> Found | None:

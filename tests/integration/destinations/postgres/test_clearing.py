@@ -46,3 +46,14 @@ def test_rows_published_after_it_are_there_in_the_ledger_too(make_shop: MakeShop
     kept = [50] if live_chunks(other) else []
     assert shop.ids() == [2, *kept]
     assert live_chunks(shop) == {"full"}
+
+
+@clearing
+def test_a_target_whose_name_reads_the_same_with_a_dot_elsewhere_is_another_one(
+    make_shop: MakeShop, mode: LoadMode
+) -> None:
+    shop = make_shop(mode, target_schema="raw", target_name="eu.orders")
+    other = make_shop("append", pipeline_id="other", target_schema="raw.eu", target_name="orders")
+    other.publish([order(50, updated_at=5)], window(0, 10))
+    shop.publish([order(1)])
+    assert live_chunks(other) == {"0..10"}
