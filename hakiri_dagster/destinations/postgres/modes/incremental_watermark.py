@@ -54,12 +54,23 @@ class IncrementalWatermark(Append):
         delete_replaced(work)
         rows = stage_candidate(work)
         added = add_missing(connection, load, STAGED, before, from_mark_on=load.table.load.lag is not None)
-        told = f"chunk {load.slice.chunk.key}: {rows - added} row(s) were in the target before our first load"
-        return _Advancing(rows, (told,) if added < rows else (), work=work, known=known)
+        left_out = () if added == rows else (_left_out(work, rows - added, before.value),)
+        return _Advancing(rows, left_out, work=work, known=known)
 
     @override
     def parallel(self, target: Target) -> bool:
         return False
+
+
+def _left_out(work: Work, rows: int, mark: str | None) -> str:
+    """Without a lag nobody has compared what is not above the mark with what the target holds."""
+    table, key = work.load.table, work.load.slice.chunk.key
+    if mark is None or table.load.lag is not None:
+        return f"chunk {key}: {rows} row(s) not loaded, for they were in the target before our first load"
+    return (
+        f"chunk {key}: {rows} row(s) not loaded, for they were in the target before our first load, or are not above "
+        f"{mark}, the highest {table.cursor} that it had; set `lag` to have those compared"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
