@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -97,13 +97,6 @@ class EncoderPlan(Protocol):
         ...
 
     def encoder(self) -> RowEncoder: ...
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateFile:
-    path: str
-    rows: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +283,3 @@ class Destination(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class DestinationFactory(Protocol):
-    def __call__(self, config: Mapping[str, Any], *, label: str, tenant: str) -> Destination: ...

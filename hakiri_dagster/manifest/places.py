@@ -87,22 +87,12 @@ def _holds(section: Any, name: str) -> bool:
     return isinstance(section, dict) and not section.keys().isdisjoint({name, to_camel(name)})
 
 
-def is_written(data: Any, path: KeyPath) -> bool:
-    """Whether the whole of `path` is there, in whatever spelling."""
-    missing = object()
-    return _lookup(data, path, missing) is not missing
-
-
 def value_at(data: Any, path: KeyPath) -> Any:
     """None where nothing is written."""
-    return _lookup(data, path, None)
-
-
-def _lookup(data: Any, path: KeyPath, default: Any) -> Any:
     rest = list(path)
     while rest:
         taken, used = _step(data, rest)
         if taken is None:
-            return default
+            return None
         data, rest = data[taken], rest[used:]
     return data
