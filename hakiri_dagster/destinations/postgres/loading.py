@@ -21,6 +21,7 @@ from hakiri_dagster.destinations.postgres.modes.contract import Staged, Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
 from hakiri_dagster.destinations.postgres.replacement import Replacement
+from hakiri_dagster.destinations.postgres.swap.unfinished import make_good
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from hakiri_dagster.planning.hooks import HookName
 
@@ -133,6 +134,7 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
             fence.name_attempt(connection, load)
             keep_restores_out(connections, connection, load)
             fence.check_fence(connection, load, lock=False)
+            make_good(connections, connection, load)
             found = catalog.find(connection, load.target.schema, load.target.name)
             if found is None:
                 raise DestinationError(

@@ -10,6 +10,7 @@ from hakiri_dagster.destinations.postgres.catalog import Found, stored_name, typ
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.swap.leftovers import is_ours
 from hakiri_dagster.destinations.postgres.types import arrow_type
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
@@ -52,6 +53,7 @@ def objections(
         return wrong
     return [
         *wrong,
+        *_provisional(connection, found),
         *_misfits(connection, schema, found),
         *_generated(schema, found),
         *_unfilled(schema, found, provenance),
@@ -65,6 +67,16 @@ def _unknown_names(table: Table, present: frozenset[str]) -> list[str]:
     return [
         *(f"the primary_key names {name}, which the source does not have" for name in keys),
         *(f"`columns` names {name}, which the source does not have" for name in types),
+    ]
+
+
+def _provisional(connection: Connection, found: Found) -> list[str]:
+    """It will take another table's place, or be dropped by the next load of that."""
+    if not is_ours(connection, found.oid):
+        return []
+    return [
+        f"{found.target.schema}.{found.target.name} is what a load in blue_green makes to take another table's place; "
+        "give the table another `target`"
     ]
 
 

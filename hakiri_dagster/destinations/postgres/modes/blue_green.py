@@ -21,7 +21,6 @@ from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty
 from hakiri_dagster.destinations.postgres.swap import leftovers, publications, sibling
 from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
 from hakiri_dagster.destinations.postgres.swap.dependents import orphans
-from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey
 from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
 from hakiri_dagster.destinations.postgres.swap.objections import objections
@@ -29,6 +28,7 @@ from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.patience import exchanged
 from hakiri_dagster.destinations.postgres.swap.places import Pair, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, names_in_full, portrait
+from hakiri_dagster.destinations.postgres.swap.unfinished import check_keys
 from hakiri_dagster.destinations.postgres.widening import retyping
 from hakiri_dagster.errors import DestinationError, HakiriError
 from hakiri_dagster.manifest.tables import Table
@@ -117,7 +117,7 @@ class _Siblings(Staged):
 
     @override
     def finish(self) -> None:
-        check_keys(self.work)
+        check_keys(self.work.connections, self.work.load.table)
 
     @override
     def discard(self) -> None:
@@ -128,17 +128,6 @@ def _discard(work: Work) -> None:
     """Left to the next load where it cannot be done now."""
     with suppress(HakiriError), work.connections.transaction(work.load.table.label) as connection:
         leftovers.drop_siblings(connection, work.load.fence.load_id)
-
-
-def check_keys(work: Work) -> None:
-    """What cannot be checked now is told after the load, and tried again by the next, whose rows may mend it."""
-    table = work.load.table
-    left: list[ChildKey] = []
-    with suppress(HakiriError), work.connections.transaction(table.label) as connection:
-        left = leftovers.unchecked(connection, table)
-    for key in left:
-        with suppress(HakiriError), work.connections.transaction(f"{table.label} ({key.table})") as connection:
-            leftovers.check_key(connection, key)
 
 
 def _taken(connection: Connection, found: Found) -> list[str]:
@@ -153,12 +142,11 @@ def _taken(connection: Connection, found: Found) -> list[str]:
 def _make(work: Work) -> tuple[Portrait, tuple[Pair, ...]]:
     """Partitions go with their table. The portrait is of the target."""
     load = work.load
-    check_keys(work)
     with work.connections.transaction(load.table.label) as connection:
         fence.name_attempt(connection, load)
         fence.check_fence(connection, load, lock=True)
         names_in_full(connection)
-        leftovers.sweep(connection, load.table)
+        leftovers.sweep(connection, load.table)  # whoever made it, the name is needed
         at_first = portrait(connection, family(connection, work.found.oid))
         tables = sibling.make(connection, work.found.oid, load.target.schema, load.target.name, _prefix(work))
         if load.target.retyped:

@@ -19,6 +19,13 @@ FROM hakiri.sibling JOIN pg_class ON oid = relation WHERE load_id = %s
 ORDER BY relkind = 'm' DESC FOR UPDATE OF sibling
 """
 
+_ABANDONED = """
+SELECT DISTINCT load_id FROM hakiri.sibling AS left_over
+WHERE target = %(target)s AND NOT EXISTS (
+    SELECT FROM hakiri.fence WHERE fence.load_id = left_over.load_id
+        AND (pipeline_id, table_name) <> (%(pipeline)s, %(table)s))
+"""
+
 
 def note_siblings(connection: Connection, table: Table, relations: Sequence[int], load_id: int) -> None:
     """In the transaction that makes them."""
@@ -39,6 +46,13 @@ def is_ours(connection: Connection, relation: int) -> bool:
         return False
     row = connection.execute("SELECT EXISTS (SELECT FROM hakiri.sibling WHERE relation = %s)", (relation,)).fetchone()
     return row == (True,)
+
+
+def abandoned(connection: Connection, table: Table) -> list[int]:
+    """The loads of this target that left some: this table's own, and those whose chunk somebody has claimed since. What
+    is neither may be at work for another table with the same target."""
+    which = {"target": target_of(table), "pipeline": table.pipeline_id, "table": table.name}
+    return [load_id for (load_id,) in connection.execute(_ABANDONED, which)]
 
 
 def sweep(connection: Connection, table: Table) -> None:

@@ -15,6 +15,7 @@ from hakiri_dagster.destinations.contract import PreparedLoad
 from hakiri_dagster.destinations.postgres.copy_parallel import copy_in_parallel
 from hakiri_dagster.destinations.postgres.modes import blue_green
 from hakiri_dagster.errors import DestinationError, LeaseLost
+from hakiri_dagster.manifest.load_spec import LoadMode
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, make_table, order
 
@@ -130,6 +131,22 @@ def test_a_table_that_a_dead_load_left_is_swept_by_the_next(shop: Shop) -> None:
     assert shop.ids() == [8]
 
 
+def test_a_table_that_a_dead_load_left_is_swept_though_the_mode_is_another_by_now(
+    shop: Shop, make_shop: MakeShop
+) -> None:
+    shop.prepare([order(7)])  # its worker died
+    make_shop("truncate", primary_key=("id",)).publish([order(8)])
+    assert shop.query("SELECT to_regclass('raw.orders_new'), (SELECT count(*) FROM hakiri.sibling)") == [(None, 0)]
+    assert shop.ids() == [8]
+
+
+def test_a_table_that_a_dead_load_left_is_no_target(shop: Shop, make_shop: MakeShop) -> None:
+    shop.prepare([order(7)])  # its worker died
+    other = make_shop("append", target_name="orders_new")
+    with pytest.raises(DestinationError, match=r"raw\.orders_new is what a load in blue_green makes"):
+        other.ensure()
+
+
 def test_an_overtaken_load_leaves_the_table_of_the_one_that_took_over(shop: Shop) -> None:
     overtaken = shop.prepare([order(7)])
     taking_over = shop.prepare([order(8)])
@@ -222,11 +239,14 @@ def test_a_load_that_mends_a_broken_key_is_not_refused_for_it(shop: Shop) -> Non
     assert shop.query("SELECT convalidated FROM pg_constraint WHERE conname = 'of_order'") == [(True,)]
 
 
-def test_a_key_that_was_not_checked_before_the_worker_died_is_checked_by_the_next_load(shop: Shop) -> None:
+@pytest.mark.parametrize("mode", ["blue_green", "upsert"])
+def test_a_key_that_was_not_checked_before_the_worker_died_is_checked_by_the_next_load(
+    shop: Shop, make_shop: MakeShop, mode: LoadMode
+) -> None:
     shop.query("CREATE TABLE raw.lines (order_id bigint)")
     shop.query("ALTER TABLE raw.lines ADD CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES raw.orders NOT VALID")
     shop.query("INSERT INTO hakiri.unchecked_key VALUES ('raw.orders', 'raw.lines', 'of_order')")
-    shop.publish([order(2)])
+    make_shop(mode, primary_key=("id",)).publish([order(2)])
     assert shop.query("SELECT convalidated FROM pg_constraint WHERE conname = 'of_order'") == [(True,)]
 
 
