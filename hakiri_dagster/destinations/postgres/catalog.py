@@ -56,37 +56,40 @@ SELECT EXISTS (
     WHERE i.indrelid = %s AND a.attname = %s AND i.indisvalid)
 """
 
+# Whose `=` takes no two different values for one. A declared length pads what is shorter, a declared scale fills up.
+_EXACT = (
+    "bool", "int2", "int4", "int8", "oid", "money", "text", "varchar", "name", "char", "bytea", "uuid", "date", "time",
+    "timetz", "timestamp", "timestamptz", "bit", "varbit", "inet", "cidr", "macaddr", "macaddr8",
+)  # fmt: skip
+_EXACT_IF_DECLARED = ("bpchar", "numeric")
+
 _BASE_TYPES = """
-WITH RECURSIVE base (attname, typid, typmod) AS (
-    SELECT attname, atttypid, atttypmod FROM pg_attribute
-    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
+WITH RECURSIVE base (attname, typid, typmod, collid) AS (
+    SELECT attname, atttypid, atttypmod, attcollation FROM pg_attribute
+    WHERE attrelid = %(oid)s AND attnum > 0 AND NOT attisdropped
   UNION ALL
-    SELECT b.attname, t.typbasetype, t.typtypmod
+    SELECT b.attname, t.typbasetype, t.typtypmod, b.collid
     FROM base b JOIN pg_type t ON t.oid = b.typid WHERE t.typtype = 'd')
 SELECT b.attname, format_type(b.typid, b.typmod), t.typtype, t.typcategory, t.typname,
        CASE WHEN t.typtype = 'e'
             THEN (SELECT pg_catalog.array_agg(enumlabel::text) FROM pg_enum WHERE enumtypid = t.oid) END,
-       EXISTS (SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
-               WHERE o.opcdefault AND m.amname IN ('btree', 'hash')
-                 AND (o.opcintype = t.oid
-                      OR (t.typcategory = 'A' AND o.opcintype = 'anyarray'::regtype)
-                      OR (t.typtype = 'e' AND o.opcintype = 'anyenum'::regtype)
-                      OR (t.typtype = 'r' AND o.opcintype = 'anyrange'::regtype)
-                      OR (t.typtype = 'm' AND o.opcintype = 'anymultirange'::regtype)
-                      OR (t.oid = 'varchar'::regtype AND o.opcintype = 'text'::regtype)
-                      OR (t.oid = 'cidr'::regtype AND o.opcintype = 'inet'::regtype)))
-FROM base b JOIN pg_type t ON t.oid = b.typid
+       coalesce(l.collisdeterministic, true)
+       AND (t.typtype = 'e'
+            OR t.typnamespace = 'pg_catalog'::regnamespace
+               AND (t.typname = ANY (%(exact)s::text[])
+                    OR (t.typname = ANY (%(if_declared)s::text[]) AND b.typmod >= 0)))
+FROM base b JOIN pg_type t ON t.oid = b.typid LEFT JOIN pg_collation l ON l.oid = b.collid
 WHERE t.typtype <> 'd'
 """
 
 
 @dataclass(frozen=True, slots=True)
 class BaseType:
-    """A column's type below any domain. `comparable`: it has an equality that IS DISTINCT FROM can use."""
+    """A column's type below any domain. `exact`: values are the same if `=` says so, which it says without an error."""
 
     type: PgType
     labels: tuple[str, ...]
-    comparable: bool
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +162,12 @@ def types_of(connection: Connection, found: Found) -> Mapping[str, BaseType]:
 
 
 def base_types(connection: Connection, oid: int) -> Mapping[str, BaseType]:
-    rows = connection.execute(_BASE_TYPES, (oid,)).fetchall()
+    asked = {"oid": oid, "exact": list(_EXACT), "if_declared": list(_EXACT_IF_DECLARED)}
+    rows = connection.execute(_BASE_TYPES, asked).fetchall()
     return {name: _base_type(*rest) for name, *rest in rows}
 
 
-def _base_type(
-    text: str, typtype: str, category: str, typname: str, labels: list[str] | None, comparable: bool
-) -> BaseType:
+def _base_type(text: str, typtype: str, category: str, typname: str, labels: list[str] | None, exact: bool) -> BaseType:
     if typtype == "e":
         kind = PgType("enum")
     elif category == "A":
@@ -174,7 +176,7 @@ def _base_type(
         # an extension's type is shown with its schema when that is not on the search path
         known = parse_type(text) or PgType(typname)
         kind = PgType(typname) if typname in ("citext", "hstore") else known
-    return BaseType(kind, tuple(labels or ()), comparable)
+    return BaseType(kind, tuple(labels or ()), exact)
 
 
 def existing_types(connection: Connection, spellings: Sequence[str]) -> frozenset[str]:

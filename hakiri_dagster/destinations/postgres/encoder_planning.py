@@ -52,7 +52,7 @@ def plan_encoder(
 def _retyped(target: Target) -> dict[str, BaseType]:
     """As the columns will be when the rows come in."""
     kinds = ((name, parse_type(text)) for name, text in target.retyped)
-    return {name: BaseType(kind, (), comparable=True) for name, kind in kinds if kind is not None}
+    return {name: BaseType(kind, (), exact=True) for name, kind in kinds if kind is not None}
 
 
 def _plan_column(

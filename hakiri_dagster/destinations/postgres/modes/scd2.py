@@ -26,6 +26,7 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
     loaded_columns,
     stage_candidate,
 )
+from hakiri_dagster.destinations.postgres.modes.content import content_of
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.modes.history import take_in
@@ -155,8 +156,7 @@ def _versions(work: Work) -> Versions:
         work=work,
         key=key,
         columns=columns,
-        content=tuple(column for column in columns if column not in left_out),
-        comparable=frozenset(column for column in columns if types[column].comparable),
+        content=content_of((column for column in columns if column not in left_out), types),
         cursor=cursor,
     )
 

@@ -23,6 +23,7 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
     loaded_columns,
     stage_candidate,
 )
+from hakiri_dagster.destinations.postgres.modes.content import Content, content_of, values_of
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.destinations.postgres.modes.key_objections import (
     PROVENANCE,
@@ -96,7 +97,7 @@ class Upsert(Mode):
         load, marker = work.load, deletes.marker_of(work.load.table)
         columns = loaded_columns(work)
         changed = [column for column in columns if column not in key]
-        differs = self._differs(work, changed)
+        differs = [_content(work, changed).differs(values_of("stored"), values_of("excluded"))]
         assignments = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(column)) for column in changed]
         if marker is not None:
             assignments.append(_marking(marker))
@@ -147,15 +148,10 @@ class Upsert(Mode):
             )
         ]
 
-    def _differs(self, work: Work, changed: Sequence[str]) -> list[sql.Composable]:
-        types = base_types(work.connection, work.found.oid)
-        return [
-            sql.SQL("stored.{0}{1} IS DISTINCT FROM excluded.{0}{1}").format(
-                sql.Identifier(column), sql.SQL("" if types[column].comparable else "::text")
-            )
-            for column in changed
-            if column not in PROVENANCE
-        ]
+
+def _content(work: Work, changed: Sequence[str]) -> Content:
+    types = base_types(work.connection, work.found.oid)
+    return content_of((column for column in changed if column not in PROVENANCE), types)
 
 
 def _marking(marker: str) -> sql.Composed:

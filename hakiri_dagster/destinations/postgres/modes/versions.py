@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -11,6 +11,7 @@ from psycopg import sql
 from hakiri_dagster.destinations.postgres import marks
 from hakiri_dagster.destinations.postgres.connection import names, relation
 from hakiri_dagster.destinations.postgres.modes.candidate_rows import same_key
+from hakiri_dagster.destinations.postgres.modes.content import Content, values_of
 from hakiri_dagster.destinations.postgres.modes.contract import Work
 
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
@@ -35,14 +36,13 @@ _OWN_NAMES: Mapping[str, sql.Composable] = {
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Of one target, for one load. `columns` are those that it writes, `content` those whose change makes a version,
-    `cursor` the one that says from when a version is valid."""
+    """Of one target, for one load. `columns` are those that it writes, `content` is that whose change makes a version,
+    `cursor` the column that says from when a version is valid."""
 
     work: Work
     key: tuple[str, ...]
     columns: tuple[str, ...]
-    content: tuple[str, ...]
-    comparable: frozenset[str]
+    content: Content
     cursor: str | None
 
     @property
@@ -76,26 +76,12 @@ class Versions:
 
     def differs(self, one: str, other: str) -> sql.Composable:
         """The content of two rows."""
-        return _any_of(
-            sql.SQL("{} IS DISTINCT FROM {}").format(self._comparable(column, one), self._comparable(column, other))
-            for column in self.content
-        )
+        return self.content.differs(values_of(one), values_of(other))
 
     def differs_from_last(self, window: str) -> sql.Composable:
         """From the content of the row before it in a window."""
-        return _any_of(
-            sql.SQL("{0} IS DISTINCT FROM pg_catalog.lag({0}) OVER {1}").format(
-                self._comparable(column), sql.Identifier(window)
-            )
-            for column in self.content
-        )
 
-    def _comparable(self, column: str, *alias: str) -> sql.Composed:
-        """Values of a type without an equality are compared as text."""
-        cast = sql.SQL("" if column in self.comparable else "::text")
-        return sql.SQL("{}{}").format(sql.Identifier(*alias, column), cast)
+        def last(column: str) -> sql.Composed:
+            return sql.SQL("pg_catalog.lag({}) OVER {}").format(sql.Identifier(column), sql.Identifier(window))
 
-
-def _any_of(conditions: Iterable[sql.Composable]) -> sql.Composable:
-    every = list(conditions)
-    return sql.SQL("({})").format(sql.SQL(" OR ").join(every)) if every else sql.SQL("false")
+        return self.content.differs(sql.Identifier, last)

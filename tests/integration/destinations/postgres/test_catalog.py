@@ -3,8 +3,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import psycopg
 import pytest
 
+from hakiri_dagster.destinations.postgres import catalog
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
@@ -116,6 +118,23 @@ def test_an_adopted_table_keeps_its_columns_and_gets_what_it_lacks(make_shop: Ma
     }  # fmt: skip
     shop.publish([order(1)])
     assert shop.query("SELECT extra, id FROM raw.orders") == [("x", 1)]
+
+
+def test_equality_is_trusted_only_where_it_tells_all_values_apart(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "CREATE COLLATION folded FROM \"C\"; CREATE DOMAIN price AS numeric(15,2); CREATE TYPE mood AS ENUM ('ok');"
+            "CREATE DOMAIN word AS text COLLATE folded;"
+            "CREATE TABLE every (a bigint, b date, c char(10), d varchar(5), e text, f numeric(15,2), g price, h uuid,"
+            ' i timestamptz, j bytea, k boolean, l mood, m text COLLATE "C",'
+            " n numeric, o text COLLATE folded, p word, q text[], r jsonb, s double precision, t interval, u bpchar);"
+            # as ICU has them, without which the embedded server is built
+            "UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'folded'"
+        )
+        found = connection.execute("SELECT 'every'::regclass::oid::bigint").fetchone()
+        assert found is not None
+        types = catalog.base_types(connection, found[0])
+    assert "".join(sorted(name for name, kept in types.items() if kept.exact)) == "abcdefghijklm"
 
 
 def test_two_processes_may_make_the_target_at_once(make_shop: MakeShop) -> None:

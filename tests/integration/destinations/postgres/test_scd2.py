@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hakiri_dagster.errors import DestinationError, EmptySource
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
+from tests.integration.destinations.postgres.equality import EQUAL_OR_WITHOUT_EQUALITY, THEIR_TYPES
 from tests.integration.destinations.postgres.scenario import Shop, order, window
 
 VERSIONS = SourceSchema(
@@ -311,13 +312,21 @@ def test_a_source_with_a_column_of_that_name_is_refused(make_shop: MakeShop) -> 
     ]
 
 
-def test_columns_without_an_equality_are_compared_as_text(make_shop: MakeShop) -> None:
-    schema = SourceSchema(
-        (Column("id", "bigint"), Column("doc", "string", native_type="json"), Column("at", "timestamp"))
-    )
+@pytest.mark.parametrize(("kind", "before", "after"), EQUAL_OR_WITHOUT_EQUALITY)
+def test_a_value_that_is_stored_otherwise_is_a_version_and_one_that_is_not_is_none(
+    make_shop: MakeShop, kind: str, before: str, after: str
+) -> None:
+    content = Column("content", "string", native_type=kind)
+    schema = SourceSchema((Column("id", "bigint"), content, Column("at", "timestamp")))
     shop = make_shop("scd2", schema=schema, cursor="at", load={"close_missing": False})
-    shop.publish([(1, '{"a": 1}', EPOCH), (1, '{"a": 1}', EPOCH + timedelta(1)), (1, '{"a": 2}', EPOCH + timedelta(2))])
-    assert shop.query("SELECT doc FROM raw.orders ORDER BY valid_from") == [({"a": 1},), ({"a": 2},)]
+    shop.query(THEIR_TYPES)
+    said = [(1, value, EPOCH + timedelta(seconds=at)) for at, value in enumerate([before, before, after, after])]
+    kept = "SELECT extract(epoch FROM valid_from)::int FROM raw.orders WHERE id = %s ORDER BY 1"
+    for at, event in enumerate(said):
+        shop.publish([event], window(at, at + 1))
+    assert shop.query(kept, 1) == [(0,), (2,)], "one after the other"
+    shop.publish([(2, *event) for _, *event in said], window(0, 9))
+    assert shop.query(kept, 2) == [(0,), (2,)], "all at once"
 
 
 def test_two_loads_of_one_target_at_once_add_to_the_history_one_after_the_other(make_shop: MakeShop) -> None:

@@ -10,7 +10,8 @@ from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.chunks import Chunk, NullCursor, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
-from tests.integration.destinations.postgres.scenario import order, window
+from tests.integration.destinations.postgres.equality import EQUAL_OR_WITHOUT_EQUALITY, THEIR_TYPES
+from tests.integration.destinations.postgres.scenario import Shop, order, window
 
 NULLS = Slice(Chunk("null", NullCursor()), NullCursor())
 
@@ -252,9 +253,26 @@ def test_columns_of_the_target_s_own_keep_their_defaults_and_what_others_wrote(m
     assert shop.query("SELECT number FROM raw.orders WHERE id <= 2 ORDER BY id") == [(1,), (2,)]
 
 
-def test_columns_without_an_equality_are_compared_as_text(make_shop: MakeShop) -> None:
-    schema = SourceSchema((Column("id", "bigint"), Column("doc", "string", native_type="json")))
-    shop = make_shop("upsert", schema=schema, cursor=None)
-    shop.publish([(1, '{"a": 1}')])
-    shop.publish([(1, '{"a": 2}')])
-    assert shop.query("SELECT doc FROM raw.orders") == [({"a": 2},)]
+@pytest.mark.parametrize(("kind", "before", "after"), EQUAL_OR_WITHOUT_EQUALITY)
+def test_a_value_that_is_stored_otherwise_is_written_and_one_that_is_not_is_left(
+    make_shop: MakeShop, kind: str, before: str, after: str
+) -> None:
+    shop = make_shop("upsert", schema=with_content(kind), cursor=None)
+    shop.query(THEIR_TYPES)
+    shop.publish([(1, before), (2, None)])
+    was = shop.fingerprint()
+    shop.publish([(1, before), (2, None)])
+    assert shop.fingerprint() == was, "nothing has changed"
+    shop.publish([(1, after), (2, before)])
+    assert shop.query("SELECT id, ROW(content)::text FROM raw.orders ORDER BY id") == [
+        (1, shown(shop, kind, after)),
+        (2, shown(shop, kind, before)),
+    ]
+
+
+def with_content(kind: str) -> SourceSchema:
+    return SourceSchema((Column("id", "bigint"), Column("content", "string", native_type=kind)))
+
+
+def shown(shop: Shop, kind: str, value: str) -> str:
+    return str(shop.query(f"SELECT ROW(%s::{kind})::text", value)[0][0])
