@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, Target, TargetColumn
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.types import PgType, parse_type
+from hakiri_dagster.destinations.postgres.unique_indexes import UniqueIndex, unique_indexes
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 
@@ -25,18 +26,6 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
 FROM pg_attribute a
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
-"""
-
-# ON CONFLICT can infer these: plain columns, no predicate, checked at once.
-_KEYS = """
-SELECT i.indisprimary, pg_catalog.array_agg(a.attname ORDER BY k.position)::text[]
-FROM pg_index i
-CROSS JOIN pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, position)
-JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate
-  AND i.indpred IS NULL AND i.indexprs IS NULL AND k.position <= i.indnkeyatts
-GROUP BY i.indexrelid, i.indisprimary
-ORDER BY i.indisprimary DESC, i.indexrelid
 """
 
 # Those to its partitions as well. (`pg_partition_tree` would lock them until the transaction ends.)
@@ -98,11 +87,16 @@ class Found:
 
     oid: int
     target: Target
+    unique_indexes: tuple[UniqueIndex, ...]
     partitioned: bool
     referenced_by: tuple[tuple[str, str], ...]
     has_load_id_index: bool
     names_now: Mapping[str, str] = field(default_factory=dict)
     """Of columns that are about to be renamed, the names that they still have, by those of `target`."""
+
+    def holds_apart(self, key: Sequence[str]) -> bool:
+        """An index allows one row a key, of keys as joins and GROUP BY tell them apart."""
+        return any(index.alike and index.is_on(key) for index in self.unique_indexes)
 
 
 def stored_name(name: str) -> str:
@@ -135,20 +129,21 @@ def find(connection: Connection, schema: str, name: str) -> Found | None:
             hint="give the table another `target`, or move what is there away",
         )
     columns = tuple(TargetColumn(*values) for values in connection.execute(_COLUMNS, (oid,)))
-    keys = connection.execute(_KEYS, (oid,)).fetchall()
+    indexes = unique_indexes(connection, oid)
     references = connection.execute(_REFERENCED_BY, {"oid": oid}).fetchall()
     indexed = connection.execute(_LOAD_ID_INDEX, (oid, LOAD_ID_COLUMN)).fetchone()
     target = Target(
         schema=stored_name(schema),
         name=stored_name(name),
         columns=columns,
-        primary_key=next((tuple(key) for primary, key in keys if primary), ()),
-        unique_keys=tuple(tuple(key) for _, key in keys),
+        primary_key=next((index.columns for index in indexes if index.primary), ()),
+        unique_keys=tuple(index.columns for index in indexes),
         row_estimate=estimate,
     )
     return Found(
         oid=oid,
         target=target,
+        unique_indexes=indexes,
         partitioned=relkind == "p",
         referenced_by=tuple((child, constraint) for child, constraint in references),
         has_load_id_index=bool(indexed and indexed[0]),

@@ -33,7 +33,12 @@ class Renames:
             primary_key=tuple(new[name] for name in found.target.primary_key),
             unique_keys=tuple(tuple(new[name] for name in key) for key in found.target.unique_keys),
         )
-        return replace(found, target=target, names_now={new: old for old, new in self.new_names.items()})
+        return replace(
+            found,
+            target=target,
+            unique_indexes=tuple(index.with_names(new) for index in found.unique_indexes),
+            names_now={new: old for old, new in self.new_names.items()},
+        )
 
     def statements(self, connection: Connection, table: Table) -> list[tuple[str, sql.Composed]]:
         """With a description each. What is remembered of deleted keys bears the names of the key's columns."""

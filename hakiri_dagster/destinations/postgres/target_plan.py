@@ -173,8 +173,8 @@ class TargetPlanner:
             )
             changes.append(Change(f"create index on {self._label} ({LOAD_ID_COLUMN})", statement))
         key = mode_of(self.table).unique(self.table)
-        keys = [self._primary_key] if found is None else found.target.unique_keys
-        if key and all(set(key) != set(existing) for existing in keys):
+        held_apart = set(key) == set(self._primary_key) if found is None else found.holds_apart(key)
+        if key and not held_apart:
             changes += self._duplicates(found, key)
             statement = sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(self._relation, names(key))
             changes.append(Change(f"create unique index on {self._label} ({', '.join(key)})", statement, unique=key))

@@ -48,14 +48,23 @@ def column_objections(mode: str, key: Sequence[str], columns: Sequence[str], oth
 
 
 def conflict_objections(connection: Connection, found: Found | None, key: Sequence[str]) -> list[str]:
-    """ON CONFLICT stumbles over a deferrable constraint, also beside an index that it could use."""
+    """ON CONFLICT takes every index on the key, and stumbles over one of these also beside one that it could use."""
     if found is None:
         return []
     deferrable = [name for (name,) in connection.execute(_DEFERRABLE, (found.oid, sorted(key)))]
+    blurring = [index.name for index in found.unique_indexes if index.blurs and index.is_on(key)]
     return [
-        f"the target's constraint {name} is deferrable, and PostgreSQL cannot merge by such a key; "
-        "make it NOT DEFERRABLE"
-        for name in deferrable
+        *(
+            f"the target's constraint {name} is deferrable, and PostgreSQL cannot merge by such a key; "
+            "make it NOT DEFERRABLE"
+            for name in deferrable
+        ),
+        *(
+            f"the target's unique index {name} has a collation or an operator class to which keys may be one that "
+            "differ in its columns, and PostgreSQL cannot merge by such a key; drop it, or make it anew with the "
+            "columns' own"
+            for name in blurring
+        ),
     ]
 
 
@@ -63,7 +72,7 @@ def partition_objections(connection: Connection, found: Found | None, unique: Se
     """A unique index has to be made, and cannot be."""
     if found is None or not found.partitioned:
         return []
-    if any(set(unique) == set(kept) for kept in found.target.unique_keys):
+    if found.holds_apart(unique):
         return []
     row = connection.execute(_PARTITION_KEY, (found.oid,)).fetchone()
     columns, by_expression = row if row is not None else ((), False)

@@ -155,6 +155,76 @@ def test_a_deferrable_key_is_refused_at_plan(make_shop: MakeShop) -> None:
     ]
 
 
+# Indexes of text to which case is nothing: by their operators, or by a collation as ICU has them, without which the
+# embedded server is built.
+FOLDING = """
+CREATE FUNCTION folded_eq(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT
+    AS 'SELECT lower($1) OPERATOR(pg_catalog.=) lower($2)';
+CREATE FUNCTION folded_lt(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT
+    AS 'SELECT lower($1) OPERATOR(pg_catalog.<) lower($2)';
+CREATE FUNCTION folded_cmp(text, text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT
+    AS 'SELECT pg_catalog.bttextcmp(lower($1), lower($2))';
+CREATE OPERATOR ~=~~ (LEFTARG = text, RIGHTARG = text, FUNCTION = folded_eq);
+CREATE OPERATOR ~<~~ (LEFTARG = text, RIGHTARG = text, FUNCTION = folded_lt);
+CREATE OPERATOR CLASS folded_ops FOR TYPE text USING btree
+    AS OPERATOR 1 ~<~~, OPERATOR 3 ~=~~, FUNCTION 1 folded_cmp(text, text);
+CREATE COLLATION folded FROM "C";
+"""
+FOLD = "UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'folded'"
+ADOPTED = "CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, customer {}, amount numeric, updated_at bigint)"
+
+
+@pytest.mark.parametrize("fold", ["customer folded_ops", "customer COLLATE folded"])
+def test_an_index_to_which_different_keys_are_one_is_refused_at_plan(make_shop: MakeShop, fold: str) -> None:
+    shop = make_shop("upsert", upsert_key=("id", "customer"))
+    shop.query(f"{FOLDING}; {ADOPTED.format('text')}; CREATE UNIQUE INDEX blurred ON raw.orders (id, {fold}); {FOLD}")
+    changes = shop.destination.planned_changes(shop.table, shop.schema)
+    assert [change.description for change in changes if change.refused] == [
+        "the target's unique index blurred has a collation or an operator class to which keys may be one that differ "
+        "in its columns, and PostgreSQL cannot merge by such a key; drop it, or make it anew with the columns' own"
+    ]
+    with pytest.raises(DestinationError, match="index blurred"):
+        shop.publish([order(1, "ann"), order(1, "Ann")])
+    shop.query("DROP INDEX raw.blurred")
+    shop.publish([order(1, "ann"), order(1, "Ann")])
+    assert shop.query('SELECT customer FROM raw.orders ORDER BY customer COLLATE "C"') == [("Ann",), ("ann",)]
+
+
+@pytest.mark.parametrize(
+    ("column", "index", "is_used"),
+    [
+        ("text", "customer text_pattern_ops", True),
+        ("varchar(9)", "customer varchar_pattern_ops", True),
+        ("char(9)", "customer", True),
+        ("word", "customer", True),
+        ("text", 'customer COLLATE "C"', True),
+        ("text COLLATE folded", "customer", True),
+        ("text COLLATE folded", 'customer COLLATE "C"', False),
+    ],
+)
+def test_an_index_is_used_if_keys_are_one_to_it_as_they_are_to_its_columns(
+    make_shop: MakeShop, column: str, index: str, is_used: bool
+) -> None:
+    shop = make_shop("upsert", upsert_key=("id", "customer"))
+    types = f"{FOLDING}; CREATE DOMAIN word AS varchar(9)"
+    shop.query(f"{types}; {ADOPTED.format(column)}; CREATE UNIQUE INDEX ON raw.orders (id, {index}); {FOLD}")
+    changes = [change.description for change in shop.destination.planned_changes(shop.table, shop.schema)]
+    assert ("create unique index on raw.orders (id, customer)" not in changes) == is_used
+
+
+def test_a_key_without_overlaps_is_not_counted(make_shop: MakeShop) -> None:
+    columns = [Column(name, "string", native_type="int4range") for name in ("id", "during")]
+    schema = SourceSchema((*columns, Column("customer", "string")))
+    shop = make_shop("upsert", upsert_key=("id", "during"), schema=schema, cursor=None)
+    shop.query(
+        "CREATE SCHEMA raw; CREATE TABLE raw.orders (id int4range, during int4range, customer text, "
+        "UNIQUE (id, during WITHOUT OVERLAPS))"
+    )
+    for customer in ("ann", "ben"):
+        shop.publish([("[1,2)", "[1,9)", customer)])
+    assert shop.query("SELECT customer FROM raw.orders") == [("ben",)]
+
+
 def test_an_index_in_another_order_and_with_more_in_it_is_used(make_shop: MakeShop) -> None:
     shop = make_shop("upsert", upsert_key=("id", "customer"))
     shop.query(f"{ORDERS_TABLE}; CREATE UNIQUE INDEX ON raw.orders (customer, id) INCLUDE (amount)")
