@@ -12,19 +12,14 @@ from hakiri_dagster.destinations.contract import TargetColumn
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.types import type_in_ddl
+from hakiri_dagster.destinations.postgres.widening_cost import cost_of
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.source_types import SourceType, holds, postgres_type
 
 BIG_BYTES: int = 1024**3
-"""A table of this size is rewritten for seconds, during which nobody reads it."""
+"""A table of this size is rewritten, or read through, for seconds during which nobody else reads it."""
 
 _TEXT: Final = SourceType("text")
-_BY_PRECISION: Final = frozenset(
-    {
-        "timestamp without time zone", "timestamp with time zone", "time without time zone", "time with time zone",
-        "interval", "bit varying",
-    }
-)  # fmt: skip
 
 # What PostgreSQL would not alter a column's type under, on the table or on a partition.
 _IN_THE_WAY = """
@@ -62,12 +57,6 @@ JOIN altered ON partrelid = relid AND attnum = ANY (partattrs::int2[])
 UNION
 SELECT pg_catalog.format('the parent table %%s', inhparent::regclass) FROM pg_inherits
 WHERE inhrelid = %(oid)s
-"""
-
-_SIZE = """
-WITH RECURSIVE place (relid) AS (
-    SELECT %(oid)s::oid UNION SELECT inhrelid FROM pg_inherits JOIN place ON inhparent = relid)
-SELECT sum(pg_catalog.pg_table_size(relid))::bigint FROM place
 """
 
 
@@ -111,22 +100,14 @@ def _wider(
         if not widening.accepted:
             yield Wider(widening.column, column.name, widening.after, what, _blocked(what, blockers))
         return
-    if emptied or is_catalog_only(postgres_type(column.type), widening.after):
+    cost = None if emptied else cost_of(connection, found, column, widening.after)
+    if cost is None:
         yield Wider(widening.column, column.name, widening.after, what)
         return
-    size = _size(connection, found)
-    rows = "" if found.target.row_estimate is None else f" of about {found.target.row_estimate:,} rows"
-    cost = f"the table{rows} ({size / 2**20:,.0f} MiB) is rewritten, and nobody can read it meanwhile"
     refusal = None
-    if size >= BIG_BYTES and not widening.accepted:
-        refusal = f"to {what}, {cost}; load it with mode blue_green or truncate, or"
-    yield Wider(widening.column, column.name, widening.after, f"{what}: {cost}", refusal)
-
-
-def _size(connection: Connection, found: Found) -> int:
-    sized = connection.execute(_SIZE, {"oid": found.oid}).fetchone()
-    assert sized is not None
-    return int(sized[0])
+    if cost.bytes >= BIG_BYTES and not widening.accepted:
+        refusal = f"to {what}, {cost.description}; {cost.way_out}, or"
+    yield Wider(widening.column, column.name, widening.after, f"{what}: {cost.description}", refusal)
 
 
 def _blocked(what: str, blockers: list[str]) -> str:
@@ -134,17 +115,6 @@ def _blocked(what: str, blockers: list[str]) -> str:
         f"cannot {what}, because of {', '.join(sorted(blockers))}; drop what is in the way and make it again after the "
         "next load; or keep the column's type, so that values which do not fit it are set aside, and"
     )
-
-
-def is_catalog_only(now: SourceType, then: SourceType) -> bool:
-    """PostgreSQL knows that the rows can stay as they are."""
-    if now.is_array or then.is_array:
-        return False
-    if now.name == then.name == "numeric":
-        return then.size is None or (now.size is not None and now.scale == then.scale and then.size >= now.size)
-    if now.name == "character varying":
-        return then.name in ("character varying", "text")
-    return (now.name, then.name) == ("cidr", "inet") or (now.name == then.name and now.name in _BY_PRECISION)
 
 
 def retyping(place: sql.Composable, retyped: Iterable[tuple[str, str]]) -> sql.Composed:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from hakiri_dagster.destinations.postgres import widening
-from hakiri_dagster.destinations.postgres.widening import is_catalog_only
+from hakiri_dagster.destinations.postgres.widening_cost import is_catalog_only
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.columns import Column, SourceSchema
@@ -103,6 +103,62 @@ def test_a_rewrite_is_told(make_shop: MakeShop, before: str, after: str) -> None
 def test_every_case_is_a_widening(before: str, after: str) -> None:
     assert holds(postgres_type(after), postgres_type(before))
     assert is_catalog_only(postgres_type(before), postgres_type(after)) == ((before, after) in CATALOG_ONLY)
+
+
+READ_THROUGH = [
+    ("CREATE INDEX i ON raw.orders (id) WHERE v <> ''", "the index raw.i"),
+    ("CREATE INDEX i ON raw.orders (v) WHERE id > 0", "the index raw.i"),
+    ("CREATE INDEX i ON raw.orders (id) INCLUDE (v) WHERE id > 0", "the index raw.i"),
+    ("CREATE INDEX i ON raw.orders ((lower(v)))", "the index raw.i"),
+    ("CREATE INDEX i ON raw.orders ((id + 1), v)", "the index raw.i"),
+    ("ALTER TABLE raw.orders ADD EXCLUDE USING btree (v WITH =) WHERE (id > 0)", "the index raw.orders_v_excl"),
+    ("ALTER TABLE raw.orders ADD CONSTRAINT c CHECK (id > 0 OR v > '')", "the check c"),
+    ("ALTER TABLE raw.orders ADD CONSTRAINT c CHECK (v > ''); CREATE INDEX i ON raw.orders ((v IS NULL))",
+     "the check c and the index raw.i"),
+]  # fmt: skip
+LEFT_ALONE = [
+    "CREATE INDEX ON raw.orders (v)",
+    "CREATE UNIQUE INDEX ON raw.orders (id) INCLUDE (v)",
+    "CREATE INDEX ON raw.orders (v text_pattern_ops)",
+    "CREATE INDEX ON raw.orders ((id + 1)) WHERE id > 0",
+    "ALTER TABLE raw.orders ADD CHECK (v > '') NOT VALID",
+    "ALTER TABLE raw.orders ADD CHECK (id > 0)",
+    "ALTER TABLE raw.orders ALTER v SET NOT NULL",
+]
+
+
+@pytest.mark.parametrize(("made", "what"), READ_THROUGH)
+def test_what_a_table_is_read_through_for_is_told(make_shop: MakeShop, made: str, what: str) -> None:
+    shop = shop_with(make_shop, "varchar(10)", "text")
+    shop.query(f"INSERT INTO raw.orders (id, v) SELECT n, n FROM generate_series(1, 100) AS n; {made}")
+    shop.query("ANALYZE raw.orders")
+    ((told, refused, _),) = planned(shop, "varchar(10)", "text")
+    assert not refused
+    assert told == (
+        "alter column v of raw.orders from character varying(10) to text: the table of about 100 rows (0 MiB) is read "
+        f"through for {what}, and nobody can read it meanwhile"
+    )
+    assert is_read_through(shop, "text")
+
+
+@pytest.mark.parametrize("made", LEFT_ALONE)
+def test_nothing_is_told_where_no_row_is_read(make_shop: MakeShop, made: str) -> None:
+    shop = shop_with(make_shop, "varchar(10)", "text")
+    shop.query(f"INSERT INTO raw.orders (id, v) SELECT n, n FROM generate_series(1, 100) AS n; {made}")
+    ((told, _, _),) = planned(shop, "varchar(10)", "text")
+    assert told == "alter column v of raw.orders from character varying(10) to text"
+    assert not is_read_through(shop, "text")
+
+
+def is_read_through(shop: Shop, after: str) -> bool:
+    """As PostgreSQL itself tells."""
+    said: list[str] = []
+    with psycopg.connect(shop.url) as connection:
+        connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+        connection.execute("SET LOCAL client_min_messages = debug1")
+        connection.execute(f"ALTER TABLE raw.orders ALTER v TYPE {after}".encode())
+        connection.rollback()
+    return any(text.startswith(("building index", "verifying table")) and "pg_toast" not in text for text in said)
 
 
 @pytest.mark.parametrize("mode", ["truncate", "blue_green"])
@@ -203,12 +259,42 @@ def test_a_big_table_is_rewritten_only_when_somebody_says_so(
     assert [refused for _, refused, _ in planned(shop_, "varchar(3)", "text")] == [False], "nothing is rewritten"
 
 
-def partitioned(make_shop: MakeShop) -> Shop:
-    shop = shop_with(make_shop, "integer", "bigint")
+@pytest.mark.parametrize("made", [READ_THROUGH[0][0], READ_THROUGH[-2][0]])
+def test_a_big_table_is_read_through_only_when_somebody_says_so(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch, made: str
+) -> None:
+    monkeypatch.setattr(widening, "BIG_BYTES", 8192)
+    shop = shop_with(make_shop, "varchar(10)", "text")
+    shop.query(f"INSERT INTO raw.orders (id) SELECT generate_series(1, 1000); {made}")
+    ((told, refused, column),) = planned(shop, "varchar(10)", "text")
+    assert (refused, column) == (True, "v")
+    assert (
+        "and nobody can read it meanwhile; drop what it is read for and make it again after the next load, load it "
+        "with mode blue_green or truncate, or permit it: hakiri schema accept"
+    ) in told
+    with pytest.raises(DestinationError, match="is read through for"):
+        widened(shop, "varchar(10)", "text")
+    assert type_of_v(shop) == "character varying(10)"
+    widened(shop, "varchar(10)", "text", accepted=True)
+    assert type_of_v(shop) == "text"
+
+
+def test_indexes_of_a_partitioned_table_are_built_anew(make_shop: MakeShop) -> None:
+    shop = partitioned(make_shop, "varchar(10)", "text")
+    ((told, _, _),) = planned(shop, "varchar(10)", "text")
+    assert "read through" not in told
+    shop.query("CREATE INDEX by_v ON raw.orders (v)")
+    ((told, _, _),) = planned(shop, "varchar(10)", "text")
+    assert "is read through for the index raw.by_v, and nobody can read it meanwhile" in told
+    assert is_read_through(shop, "text")
+
+
+def partitioned(make_shop: MakeShop, before: str = "integer", after: str = "bigint") -> Shop:
+    shop = shop_with(make_shop, before, after)
     shop.query(
         "DROP TABLE raw.orders;"
-        "CREATE TABLE raw.orders (id bigint, v integer, _hakiri_load_id bigint) PARTITION BY RANGE (id);"
-        "CREATE TABLE raw.few (v integer, id bigint, _hakiri_load_id bigint);"
+        f"CREATE TABLE raw.orders (id bigint, v {before}, _hakiri_load_id bigint) PARTITION BY RANGE (id);"
+        f"CREATE TABLE raw.few (v {before}, id bigint, _hakiri_load_id bigint);"
         "ALTER TABLE raw.orders ATTACH PARTITION raw.few FOR VALUES FROM (0) TO (9999);"
         "CREATE INDEX ON raw.orders USING brin (_hakiri_load_id)"
     )
