@@ -145,7 +145,13 @@ class RowsRefused(HakiriError):
 class RowCountMismatch(HakiriError):
     """Spark, the candidate's files and the destination disagree on the number of rows: nothing was published."""
 
-    kind = "transient"
+    kind: ClassVar[ErrorKind] = "transient"
+
+
+class RowsLeftOut(RowCountMismatch):
+    """Something of the target's keeps rows of the load out, and would at each try: nothing was published."""
+
+    kind = "permanent"
 
 
 class OutOfOrder(HakiriError):

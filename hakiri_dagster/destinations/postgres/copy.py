@@ -11,7 +11,8 @@ from hakiri_dagster.destinations.contract import Candidate
 from hakiri_dagster.destinations.postgres.connection import Connection, names
 from hakiri_dagster.destinations.postgres.encode_binary import HEADER, TRAILER
 from hakiri_dagster.destinations.postgres.encoding import is_binary
-from hakiri_dagster.errors import RowCountMismatch
+from hakiri_dagster.destinations.postgres.row_triggers import triggers_before_rows
+from hakiri_dagster.errors import RowCountMismatch, RowsLeftOut
 
 _COPY_BYTES = 128 * 1024  # the driver cuts larger pieces itself, by copying them
 
@@ -40,16 +41,32 @@ class Blocks:
     def copy_into(
         self, connection: Connection, relation: sql.Identifier, columns: tuple[str, ...], *, freeze: bool = False
     ) -> int:
-        return self.checked(copy_blocks(connection, relation, columns, self.all(), freeze=freeze))
+        fed = copy_blocks(connection, relation, columns, self.all(), freeze=freeze)
+        if fed < self._candidate.rows:
+            self._blame_triggers(connection, relation, fed)
+        return self.checked(fed)
 
     def checked(self, fed: int) -> int:
         """Compares what Spark reports with what PostgreSQL took."""
         if fed != self._candidate.rows:
             raise RowCountMismatch(
-                f"Spark reported {self._candidate.rows} rows, PostgreSQL took {fed}; nothing was published",
-                hint="the load is tried again; if this persists, report it with the run's log",
+                self._mismatch(fed), hint="the load is tried again; if this persists, report it with the run's log"
             )
         return fed
+
+    def _blame_triggers(self, connection: Connection, relation: sql.Identifier, fed: int) -> None:
+        triggers = triggers_before_rows(connection, relation)
+        if not triggers:
+            return
+        disabling = "; ".join(f"ALTER TABLE {trigger.table} DISABLE TRIGGER {trigger.name}" for trigger in triggers)
+        raise RowsLeftOut(
+            f"{self._mismatch(fed)}. A trigger that fires before INSERT leaves out each row for which it returns NULL; "
+            f"there is {', '.join(map(str, triggers))}",
+            hint=f"drop the trigger that does so, or disable it ({disabling}), or give the table another `target`",
+        )
+
+    def _mismatch(self, fed: int) -> str:
+        return f"Spark reported {self._candidate.rows} rows, PostgreSQL took {fed}; nothing was published"
 
 
 def copy_blocks(

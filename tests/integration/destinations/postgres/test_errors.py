@@ -17,9 +17,10 @@ from psycopg.conninfo import conninfo_to_dict
 from hakiri_dagster.destinations.postgres.destination import open_destination
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors, translated
 from hakiri_dagster.engine.embedded_postgres import Server, hold
-from hakiri_dagster.errors import DestinationError, DestinationUnavailable
+from hakiri_dagster.errors import DestinationError, DestinationUnavailable, RowCountMismatch
+from hakiri_dagster.manifest.load_spec import LoadMode
 from tests.integration.destinations.postgres.conftest import MakeShop
-from tests.integration.destinations.postgres.scenario import Shop, make_table, order
+from tests.integration.destinations.postgres.scenario import Shop, make_table, order, window
 
 
 def url_with(database_url: str, **changes: str) -> str:
@@ -264,3 +265,60 @@ def test_a_server_killed_at_the_commit_published_what_its_ledger_says(own_server
 def _postmaster(server: Server) -> int:
     (pid_file,) = server.home.directory.rglob("postmaster.pid")
     return int(pid_file.read_text().splitlines()[0])
+
+
+# Leaves out Bob.
+_FILTER = """
+CREATE FUNCTION raw.no_bob() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN IF NEW.customer = ''bob'' THEN RETURN NULL; END IF; RETURN NEW; END';
+CREATE TRIGGER "no bob" BEFORE INSERT ON raw.{} FOR EACH ROW EXECUTE FUNCTION raw.no_bob();
+"""
+_TWO = [order(1, "ann"), order(2, "bob")]
+
+
+@pytest.mark.parametrize("mode", ["append", "truncate", "incremental_watermark"])
+def test_a_trigger_that_leaves_rows_out_is_named(make_shop: MakeShop, mode: LoadMode) -> None:
+    shop = make_shop(mode)
+    shop.publish([order(1)], window(0, 10))
+    shop.query(_FILTER.format("orders"))
+    shop.query(
+        "CREATE TRIGGER later AFTER INSERT ON raw.orders FOR EACH ROW EXECUTE FUNCTION raw.no_bob();"
+        "CREATE TRIGGER disabled BEFORE INSERT ON raw.orders FOR EACH ROW EXECUTE FUNCTION raw.no_bob();"
+        "ALTER TABLE raw.orders DISABLE TRIGGER disabled"
+    )
+    before = shop.fingerprint()
+    with pytest.raises(RowCountMismatch) as caught:
+        shop.publish(_TWO, window(0, 10))
+    assert caught.value.kind == "permanent"
+    assert str(caught.value) == (
+        "Spark reported 2 rows, PostgreSQL took 1; nothing was published. A trigger that fires before INSERT leaves "
+        'out each row for which it returns NULL; there is "no bob" on raw.orders\n'
+        '  hint: drop the trigger that does so, or disable it (ALTER TABLE raw.orders DISABLE TRIGGER "no bob"), or '
+        "give the table another `target`"
+    )
+    assert shop.fingerprint() == before
+    shop.query('ALTER TABLE raw.orders DISABLE TRIGGER "no bob"')
+    shop.publish(_TWO, window(0, 10))
+    assert shop.ids() == [1, 2]
+
+
+@pytest.mark.parametrize("place", ["orders", "rest"])
+def test_a_trigger_of_a_partition_that_leaves_rows_out_is_named_once(make_shop: MakeShop, place: str) -> None:
+    shop = make_shop()
+    shop.query(
+        "CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, customer text, amount numeric, updated_at bigint) "
+        "PARTITION BY RANGE (id); CREATE TABLE raw.rest PARTITION OF raw.orders DEFAULT"
+    )
+    shop.query(_FILTER.format(place))
+    with pytest.raises(RowCountMismatch, match=f'NULL; there is "no bob" on raw.{place}\n'):
+        shop.publish(_TWO)
+
+
+def test_a_count_that_no_trigger_explains_is_left_to_the_next_try(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    load = shop.load()
+    shop.query(_FILTER.format("orders"))
+    with pytest.raises(RowCountMismatch) as caught:
+        shop.destination.prepare(load, replace(shop.candidate(load, _TWO[:1]), rows=0))
+    assert caught.value.kind == "transient"
+    assert "no bob" not in str(caught.value)
