@@ -19,6 +19,7 @@ from hakiri_dagster.destinations.postgres.copy_parallel import copy_in_parallel
 from hakiri_dagster.destinations.postgres.modes.contract import Mode, Staged, Work
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.swap import leftovers, publications, sibling
+from hakiri_dagster.destinations.postgres.swap.cautions import cautions
 from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
 from hakiri_dagster.destinations.postgres.swap.dependents import orphans
 from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
@@ -44,19 +45,18 @@ class BlueGreen(Mode):
     ) -> Sequence[str]:
         if found is None:
             return ()
-        with connection.transaction():
-            names_in_full(connection)
+        with _in_full(connection):
             reasons = objections(connection, found.oid)
-            connection.execute("RESET search_path")
         wrong = [f"blue_green cannot exchange the target: {reason}" for reason in reasons]
         return [*wrong, *_taken(connection, found)]
 
     @override
     def cautions(self, connection: Connection, found: Found) -> Sequence[str]:
         schema, name = found.target.schema, found.target.name
-        return publications.cautions(
-            connection, found.oid, f"{schema}.{name}", f"{schema}.{sibling.sibling_name(name)}"
-        )
+        target, new = f"{schema}.{name}", f"{schema}.{sibling.sibling_name(name)}"
+        with _in_full(connection):
+            noticed = cautions(connection, found.oid, target)
+        return [*noticed, *publications.cautions(connection, found.oid, target, new)]
 
     @override
     def retypes_when_empty(self, found: Found) -> bool:
@@ -122,6 +122,15 @@ class _Siblings(Staged):
     @override
     def discard(self) -> None:
         _discard(self.work)
+
+
+@contextmanager
+def _in_full(connection: Connection) -> Iterator[None]:
+    """In a transaction that goes on afterwards with the search path of others."""
+    with connection.transaction():
+        names_in_full(connection)
+        yield
+        connection.execute("RESET search_path")
 
 
 def _discard(work: Work) -> None:

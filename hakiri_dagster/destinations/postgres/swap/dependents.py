@@ -80,6 +80,17 @@ ORDER BY 1
 """
 """To be locked before the table: who comes to it through them holds their lock already and waits for the table's."""
 
+# Whoever may change a table, or maintain it (from 17 on), may lock it.
+PARENTS: LiteralString = """
+SELECT oid::regclass::text, has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE'
+           || CASE WHEN current_setting('server_version_num')::int < 170000 THEN '' ELSE ', MAINTAIN' END)
+FROM pg_class
+WHERE oid IN (SELECT confrelid FROM pg_constraint
+              WHERE contype = 'f' AND conrelid = ANY({oids}) AND confrelid <> ALL({oids}))
+ORDER BY relispartition, 1
+"""
+"""What the table's own foreign keys refer to, and whether we may lock it. PostgreSQL does when it drops the table."""
+
 _REFERENCES: LiteralString = """
 SELECT format('%s (%s)', conrelid::regclass, conname),
        format('SELECT EXISTS (SELECT FROM %s AS child WHERE %s AND NOT EXISTS (SELECT FROM {new} AS parent WHERE %s))',

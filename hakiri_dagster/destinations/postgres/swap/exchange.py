@@ -12,7 +12,7 @@ from hakiri_dagster.destinations.postgres.between_readers import Turn
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.belongings import BELONGINGS
 from hakiri_dagster.destinations.postgres.swap.completion import Successors
-from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, RELATIONS
+from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, PARENTS, RELATIONS
 from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.places import Pair, of_each, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import (
@@ -59,6 +59,14 @@ def lock_against_changes(connection: Connection, pairs: Sequence[Pair]) -> None:
     named = _named(connection, [pair.old for pair in pairs])
     tables = [named[pair.old].place for pair in pairs if pair.kind == "TABLE"]
     run(connection, f"LOCK TABLE {_only(tables)} IN SHARE UPDATE EXCLUSIVE MODE")
+
+
+def lock_parents(turn: Turn, pairs: Sequence[Pair]) -> None:
+    """Lest the drop of the old tables wait for them, and all readers of the tables for the drop."""
+    olds, _ = of_each(pairs)
+    for place, may_lock in turn.connection.execute(about(PARENTS, *olds)).fetchall():
+        if may_lock:
+            turn.lock(_locking_table(place).encode())
 
 
 def lock(turn: Turn, pairs: Sequence[Pair]) -> None:
@@ -169,7 +177,11 @@ def _locking(name: str, kind: str, owner: str) -> str:
         case "m":
             return f"ALTER MATERIALIZED VIEW {name} OWNER TO {owner}"
         case _:
-            return f"LOCK TABLE {_only([name])} IN ACCESS EXCLUSIVE MODE"
+            return _locking_table(name)
+
+
+def _locking_table(name: str) -> str:
+    return f"LOCK TABLE {_only([name])} IN ACCESS EXCLUSIVE MODE"
 
 
 def _only(tables: Sequence[str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -31,6 +31,12 @@ def test_postgresql_counts_the_rows_once(shop: Shop) -> None:
     shop.publish([order(number) for number in range(1, 51)])
     counted = "SELECT n_live_tup, n_ins_since_vacuum FROM pg_stat_all_tables WHERE relid = 'raw.orders'::regclass"
     assert shop.query(counted) == [(50, 50)], "inserts that are told later would be added to what ANALYZE counted"
+
+
+def until(happens: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not happens():
+        assert time.monotonic() < deadline
 
 
 @contextmanager
@@ -111,6 +117,60 @@ def test_a_reader_that_goes_on_from_the_table_to_a_view_is_never_ended(shop: Sho
                 assert reader.execute("SELECT count(*) FROM raw.v").fetchone() == (2,)
     publishing.join()
     assert shop.ids() == [7]
+
+
+@pytest.fixture
+def parent(shop: Shop) -> str:
+    """A table that the target refers to."""
+    shop.query("CREATE TABLE raw.customers (name text PRIMARY KEY); INSERT INTO raw.customers VALUES ('ann')")
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT whose FOREIGN KEY (customer) REFERENCES raw.customers")
+    shop.query("ALTER TABLE raw.orders ADD parent bigint CONSTRAINT itself REFERENCES raw.orders")
+    return "raw.customers"
+
+
+@contextmanager
+def kept_out_by_a_reader_of(table: str, shop: Shop) -> Iterator[psycopg.Connection[Any]]:
+    """Of a load that is done in the end. The connection is one that waits for nobody."""
+    prepared = shop.prepare([order(7)])
+    publishing = threading.Thread(target=lambda: prepared.publish(None, 0))
+    with psycopg.connect(shop.url) as reader, psycopg.connect(shop.url, autocommit=True) as other:
+        reader.execute(f"SELECT count(*) FROM {table}".encode())  # and its transaction stays open
+        publishing.start()
+        other.execute("SET lock_timeout = '1ms'")
+        try:
+            yield other
+        finally:
+            reader.rollback()
+            publishing.join(60)
+    assert shop.ids() == [7]
+
+
+def waits_for(connection: psycopg.Connection[Any], table: str) -> bool:
+    waits = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
+    return connection.execute(waits, (table,)).fetchone() == (True,)
+
+
+def can_be_read(connection: psycopg.Connection[Any], table: str) -> bool:
+    with suppress(psycopg.errors.LockNotAvailable):
+        connection.execute(f"SELECT count(*) FROM {table}".encode())
+        return True
+    return False
+
+
+def test_readers_of_the_target_do_not_wait_for_a_reader_of_a_table_that_it_refers_to(shop: Shop, parent: str) -> None:
+    with kept_out_by_a_reader_of(parent, shop) as other:
+        for again in range(3):
+            until(lambda: waits_for(other, parent))
+            assert can_be_read(other, "raw.orders"), again
+            until(lambda: not waits_for(other, parent))
+
+
+def test_what_keeps_the_exchange_out_is_waited_for_while_nothing_is_held(shop: Shop, parent: str) -> None:
+    locks = "SELECT bool_or(relation = %s::regclass AND NOT granted), bool_or(relation = %s::regclass AND granted)"
+    alone = f"{locks} FROM pg_locks WHERE mode = 'AccessExclusiveLock'"
+    with kept_out_by_a_reader_of("raw.orders", shop) as other:
+        until(lambda: other.execute(alone, ("raw.orders", parent)).fetchone() == (True, True))
+        until(lambda: other.execute(alone, ("raw.orders", parent)).fetchone() == (True, False))
 
 
 def test_what_was_on_the_target_all_the_time_and_would_be_lost_is_not_tried_again(shop: Shop) -> None:

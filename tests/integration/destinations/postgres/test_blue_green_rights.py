@@ -172,3 +172,20 @@ def test_a_target_of_somebody_else_s_and_what_the_loader_may_not_create_are_told
     ]
     shop.query(f'ALTER TABLE raw.orders OWNER TO "{ANALYST}"; GRANT CREATE ON SCHEMA raw TO "{LOADER}"')
     assert any('table raw.orders belongs to "swap analyst"' in text for text in refusals(loader))
+
+
+def test_a_table_that_the_target_refers_to_and_the_loader_may_not_lock_is_told_before_a_load(
+    shop: Shop, loader: Shop
+) -> None:
+    shop.query("CREATE TABLE raw.customers (name text PRIMARY KEY); INSERT INTO raw.customers VALUES ('ann')")
+    shop.query(f'GRANT REFERENCES ON raw.customers TO "{LOADER}"')
+    loader.query("ALTER TABLE raw.orders ADD CONSTRAINT whose FOREIGN KEY (customer) REFERENCES raw.customers")
+    (told,) = loader.destination.cautions(loader.table)
+    assert told.startswith(
+        'table raw.customers, to which raw.orders refers by a foreign key: "swap loader" may not lock'
+    )
+    loader.publish([order(3)])
+    shop.query(told.partition("; ")[2])
+    assert loader.destination.cautions(loader.table) == []
+    loader.publish([order(4)])
+    assert shop.ids() == [4]

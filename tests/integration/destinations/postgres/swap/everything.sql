@@ -89,6 +89,7 @@ CREATE TABLE shop.items (
     order_id int CONSTRAINT "belongs to" REFERENCES shop."Or ders" ON DELETE CASCADE ON UPDATE SET NULL
 );
 COMMENT ON CONSTRAINT "belongs to" ON shop.items IS 'of an order';
+ALTER TABLE shop.customers ADD newest int CONSTRAINT "in circles" REFERENCES shop."Or ders";
 CREATE PUBLICATION "of some" FOR TABLE shop."Or ders" (id, serial_no, placed_at, amount) WHERE (amount > 2);
 CREATE PUBLICATION others FOR TABLE shop.customers;
 

@@ -8,7 +8,8 @@ GRANT USAGE, CREATE ON SCHEMA shop TO swap_owner;
 ALTER DEFAULT PRIVILEGES IN SCHEMA shop GRANT SELECT ON TABLES TO PUBLIC;
 ALTER DEFAULT PRIVILEGES IN SCHEMA "Re ports" GRANT ALL ON TABLES TO swap_reader;
 
-CREATE TABLE shop.customers (id int PRIMARY KEY, name text);
+CREATE TABLE shop.customers (id int PRIMARY KEY, name text) PARTITION BY RANGE (id);
+CREATE TABLE shop.few_customers PARTITION OF shop.customers FOR VALUES FROM (1) TO (11);
 INSERT INTO shop.customers SELECT n, 'c' || n FROM generate_series(1, 10) AS n;
 CREATE FUNCTION shop.noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 

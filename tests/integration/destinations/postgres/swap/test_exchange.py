@@ -40,6 +40,11 @@ SELECT (array['north', 'no''rth', 'south', 'west'])[n % 4 + 1], n, n, n % 10 + 1
 FROM generate_series({first}, {last}) AS n
 """
 
+LOCKED_ALONE = """
+SELECT relation::bigint FROM pg_locks JOIN pg_class ON oid = relation
+WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND relkind IN ('r', 'p', 'v', 'm')
+"""
+
 
 @contextmanager
 def made(url: str, definitions: str) -> Iterator[Connection]:
@@ -68,6 +73,10 @@ def definitions(url: str) -> str:
     return "\n".join(line for line in done.stdout.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
 
 
+def locked_alone(connection: Connection) -> set[int]:
+    return {relation for (relation,) in connection.execute(LOCKED_ALONE).fetchall()}
+
+
 def exchanged(connection: Connection, table: str, fill: str) -> None:
     schema, name = table.split(".")
     old = places.oid_of(connection, f'{schema}."{name}"')
@@ -87,8 +96,13 @@ def exchanged(connection: Connection, table: str, fill: str) -> None:
         successors = build_materialized_views(connection, tables, "hakiri_7_") + ready
     with connection.transaction():
         names_in_full(connection)
-        exchange.lock(Turn(connection, first=30, rest=30), successors.pairs)
+        turn = Turn(connection, first=30, rest=30)
+        exchange.lock_parents(turn, successors.pairs)
+        exchange.lock(turn, successors.pairs)
+        locked = locked_alone(connection)
         unchecked = exchange.exchange(connection, successors, at_first)
+        news = {pair.new for pair in successors.pairs}
+        assert locked_alone(connection) <= locked | news, "something is waited for while readers wait for us"
     for key in unchecked:
         exchange.check(connection, key)
 
