@@ -93,8 +93,8 @@ ORDER BY relispartition, 1
 
 _REFERENCES: LiteralString = """
 SELECT format('%s (%s)', conrelid::regclass, conname),
-       format('SELECT EXISTS (SELECT FROM %s AS child WHERE %s AND NOT EXISTS (SELECT FROM {new} AS parent WHERE %s))',
-              conrelid::regclass, string_agg(format('child.%I IS NOT NULL', c.attname), ' AND '),
+       format('SELECT EXISTS (SELECT FROM %s AS child WHERE %s AND NOT EXISTS (SELECT FROM %s AS parent WHERE %s))',
+              conrelid::regclass, string_agg(format('child.%I IS NOT NULL', c.attname), ' AND '), {new},
               string_agg(format('parent.%I = child.%I', p.attname, c.attname), ' AND '))
 FROM pg_constraint k CROSS JOIN unnest(conkey, confkey) AS key (child, parent)
 JOIN pg_attribute c ON c.attrelid = conrelid AND c.attnum = key.child
@@ -110,9 +110,7 @@ def orphans(connection: Connection, pairs: Sequence[Pair]) -> list[str]:
     lost = []
     for pair in pairs:
         _, place = place_of(connection, pair.new)
-        query = sql.SQL(_REFERENCES).format(
-            oid=sql.Literal(pair.old), oids=members(olds), new=sql.SQL(place.replace("'", "''"))
-        )
+        query = sql.SQL(_REFERENCES).format(oid=sql.Literal(pair.old), oids=members(olds), new=sql.Literal(place))
         for name, question in connection.execute(query).fetchall():
             if connection.execute(question.encode()).fetchone() == (True,):
                 lost.append(name)

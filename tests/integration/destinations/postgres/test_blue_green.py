@@ -392,6 +392,26 @@ def test_a_name_that_is_as_long_as_can_be_is_cut_for_the_new_table(make_shop: Ma
     assert shop.query(f'SELECT id FROM raw."{"ö" * 31}x"') == [(2,)]
 
 
+def test_a_name_may_hold_all_that_means_something_in_texts(make_shop: MakeShop) -> None:
+    name = """rate%"x'y{oid}%s $1\\;--ü"""
+    place = f'raw."{name.replace(chr(34), chr(34) * 2)}"'
+    shop = make_shop("blue_green", primary_key=("id",), target_name=name)
+    shop.publish([order(1), order(2)])
+    shop.query(f'CREATE TABLE raw."li%nes" (id bigint CONSTRAINT of_order REFERENCES {place})')
+    shop.query('INSERT INTO raw."li%nes" VALUES (2)')
+    shop.query(f"ALTER TABLE {place} ADD no serial, ADD parent bigint REFERENCES {place}")
+    shop.query(f"CREATE VIEW raw.v AS SELECT id FROM {place}; COMMENT ON TABLE {place} IS 'rates'")
+    shop.query(f"CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM {place}; CREATE INDEX ON {place} (lower(customer))")
+    shop.query(f"CREATE FUNCTION raw.f() RETURNS bigint BEGIN ATOMIC SELECT sum(id) FROM {place}; END")
+    shop.query(f'CREATE POLICY own ON raw."li%nes" USING (id IN (SELECT o.id FROM {place} o))')
+    with pytest.raises(DestinationError, match=r'the source no longer has: raw\."li%nes" \(of_order\)'):
+        shop.prepare([order(1)])
+    for again in (3, 4):
+        shop.publish([order(2), order(again)])
+    assert shop.query("SELECT (SELECT sum(id) FROM raw.v), (SELECT sum(id) FROM raw.m), raw.f()") == [(6, 6, 6)]
+    assert shop.query("SELECT convalidated FROM pg_constraint WHERE conname = 'of_order'") == [(True,)]
+
+
 def test_a_schema_of_the_search_path_is_as_good_as_any(make_shop: MakeShop) -> None:
     shop = make_shop("blue_green", primary_key=("id",), target_schema="public")
     shop.publish([order(1)])
