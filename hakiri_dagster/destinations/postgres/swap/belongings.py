@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, LiteralString
 
+from hakiri_dagster.destinations.postgres.swap.grants import GRANTS
+
 _TABLE: LiteralString = """
 SELECT format('COMMENT ON %s %s IS %L', CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
               oid::regclass, obj_description(oid, 'pg_class'))
@@ -116,34 +118,6 @@ WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass A
   AND d.deptype = 'i' AND obj_description(d.objid, 'pg_class') IS NOT NULL
 """
 
-_GRANTS: LiteralString = """
-SELECT grants FROM (
-    SELECT 1 AS part, a.n, format('GRANT %s ON TABLE %s TO %s%s', privilege_type, c.oid::regclass,
-              CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
-              CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) AS grants
-    FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(relacl, acldefault('r', relowner)))
-         WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
-    WHERE c.oid = ANY({oids})
-  UNION ALL
-    SELECT 2, attnum * 1000 + a.n, format('GRANT %s (%I) ON TABLE %s TO %s%s', privilege_type, attname,
-              attrelid::regclass,
-              CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
-              CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl)
-         WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
-    WHERE attrelid = ANY({oids}) AND attnum > 0 AND NOT attisdropped
-  UNION ALL
-    SELECT 3, a.n, format('GRANT %s ON SEQUENCE %s TO %s%s', privilege_type, s.oid::regclass,
-              CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
-              CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
-    CROSS JOIN LATERAL aclexplode(coalesce(s.relacl, acldefault('s', s.relowner)))
-         WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
-    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY({oids})
-      AND d.deptype = 'i'
-) AS all_grants ORDER BY part, n
-"""
-
 _PUBLICATIONS: LiteralString = """
 SELECT concat_ws(' ', format('ALTER PUBLICATION %I ADD TABLE %s', pubname, prrelid::regclass),
                  (SELECT format('(%s)', string_agg(quote_ident(attname), ', ' ORDER BY attnum)) FROM pg_attribute
@@ -153,7 +127,7 @@ FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE prrel
 """
 
 BELONGINGS: Final[Mapping[str, LiteralString]] = {
-    "grants": _GRANTS,
+    "grants": GRANTS,
     "table settings": _TABLE,
     "column settings": _COLUMNS,
     "index settings and comments": _INDEXES,

@@ -50,11 +50,16 @@ WHERE r.ev_class = {view} AND d.refobjid = ANY({oids})
 """
 
 
+def materialized_views(connection: Connection, oids: Sequence[int]) -> list[tuple[int, bool]]:
+    """On those relations and on one another; whether they hold rows."""
+    return connection.execute(about(_ON_THEM, *oids)).fetchall()
+
+
 def build_materialized_views(connection: Connection, tables: Sequence[Pair], prefix: str) -> Successors:
     """In the open transaction, which nobody waits for: the new relations are not known to anybody."""
     run(connection, "SET LOCAL default_tablespace = ''")
     built: list[Pair] = []
-    for oid, populated in connection.execute(about(_ON_THEM, *(pair.old for pair in tables))).fetchall():
+    for oid, populated in materialized_views(connection, [pair.old for pair in tables]):
         built.insert(0, _build(connection, oid, populated, [*tables, *built], prefix))
     return complete(connection, built, prefix)
 

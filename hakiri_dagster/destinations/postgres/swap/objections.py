@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import LiteralString
 
 from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.swap.grants import HINDRANCES
+from hakiri_dagster.destinations.postgres.swap.matviews import materialized_views
 from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.portrait import about
 from hakiri_dagster.destinations.postgres.swap.rights import RIGHTS
@@ -110,6 +112,8 @@ def objections(connection: Connection, oid: int) -> list[str]:
     members = family(connection, oid)
     queries = (_OF_EACH, _OF_MATERIALIZED_VIEWS, _POLICIES_OF_MATERIALIZED_VIEWS, RIGHTS)
     found = [row for query in queries for row in connection.execute(about(query, *members))]
+    views = [view for view, _ in materialized_views(connection, members)]
+    found += connection.execute(about(HINDRANCES, *members, *views))
     return [reason if of == oid else f"{_partition(connection, of)}: {reason}" for of, reason in found]
 
 

@@ -107,6 +107,38 @@ def test_rows_are_read_by_nobody_before_they_are_published(shop: Shop, analyst: 
     shop.query(f"ALTER DEFAULT PRIVILEGES IN SCHEMA raw REVOKE SELECT ON TABLES FROM {grantee}")
 
 
+RIGHTS = """
+SELECT grantor::regrole::text, grantee, privilege_type, is_grantable FROM pg_class CROSS JOIN aclexplode(relacl)
+WHERE oid = 'raw.orders'::regclass ORDER BY 1, 2, 3
+"""
+
+
+def test_who_passed_a_right_on_may_take_it_back_after_a_load_too(shop: Shop, analyst: Ask) -> None:
+    shop.query(f'GRANT SELECT ON raw.orders TO "{ANALYST}" WITH GRANT OPTION')
+    analyst("GRANT SELECT ON raw.orders TO PUBLIC")
+    shop.publish([order(3)])
+    analyst("REVOKE SELECT ON raw.orders FROM PUBLIC")
+    assert 0 not in [grantee for _, grantee, *_ in shop.query(RIGHTS)]
+
+
+def test_a_right_is_passed_on_after_it_was_given_in_whatever_order_postgresql_tells_them(
+    shop: Shop, analyst: Ask
+) -> None:
+    with role(shop, "swap clerk"):
+        shop.query(
+            f'GRANT USAGE ON SCHEMA raw TO "swap clerk"; GRANT SELECT ON raw.orders TO "{ANALYST}" WITH GRANT OPTION'
+        )
+        analyst("GRANT SELECT ON raw.orders TO PUBLIC")
+        shop.query(
+            'GRANT INSERT ON raw.orders TO "swap clerk" WITH GRANT OPTION; SET ROLE "swap clerk";'
+            f'GRANT INSERT ON raw.orders TO "{ANALYST}" WITH GRANT OPTION'
+        )
+        analyst("GRANT INSERT ON raw.orders TO PUBLIC")  # which PostgreSQL tells beside the first, before the clerk's
+        before = shop.query(RIGHTS)
+        shop.publish([order(3)])
+        assert shop.query(RIGHTS) == before
+
+
 @pytest.fixture
 def loader(shop: Shop) -> Iterator[Shop]:
     """Owns the target, and nothing else. Loads it, as `shop` does with all rights."""
@@ -189,3 +221,19 @@ def test_a_table_that_the_target_refers_to_and_the_loader_may_not_lock_is_told_b
     assert loader.destination.cautions(loader.table) == []
     loader.publish([order(4)])
     assert shop.ids() == [4]
+
+
+def test_a_right_that_cannot_be_given_in_the_name_of_who_gave_it_is_told_before_any_row_moves(
+    shop: Shop, analyst: Ask, loader: Shop
+) -> None:
+    shop.query(f'GRANT SELECT ON raw.orders TO "{ANALYST}" WITH GRANT OPTION')
+    analyst("GRANT SELECT (id) ON raw.orders TO PUBLIC")
+    told = f'table raw.orders has rights that were given by "{ANALYST}", '
+    assert refusals(loader) == [f'{told}and "{LOADER}" is not a member of that role; GRANT "{ANALYST}" TO "{LOADER}"']
+    shop.query(f'GRANT "{ANALYST}" TO "{LOADER}"')
+    loader.publish([order(3)])
+    shop.query(f'REVOKE USAGE ON SCHEMA raw FROM "{ANALYST}"')
+    assert refusals(loader) == [f'{told}who may not use the schema; GRANT USAGE ON SCHEMA raw TO "{ANALYST}"']
+    shop.query(f'GRANT USAGE ON SCHEMA raw TO "{ANALYST}"; ALTER ROLE "{ANALYST}" SUPERUSER')
+    (refusal,) = refusals(loader)
+    assert refusal.startswith(f'{told}who could only give them in the name of the owner "{LOADER}" now; take')
