@@ -436,3 +436,16 @@ def test_who_publishes_the_target_is_told_of_before_a_load(shop: Shop) -> None:
     assert "raw.orders_new" not in one
     assert "and is sent those of raw.orders_new while they are loaded" in whole
     assert shop.destination.cautions(make_table("truncate")) == ()
+
+
+def test_functions_whose_callers_may_meet_an_error_are_told_of_before_a_load(shop: Shop) -> None:
+    shop.query("CREATE MATERIALIZED VIEW raw.m AS SELECT id FROM raw.orders")
+    for name, relation in (("of_m", "m"), ("of_orders", "orders")):
+        body = f"SELECT max(id) FROM raw.{relation}"
+        shop.query(f"CREATE FUNCTION raw.{name}(text) RETURNS bigint BEGIN ATOMIC {body}; END")
+        shop.query(f"CREATE FUNCTION raw.{name}() RETURNS bigint LANGUAGE sql AS $${body}$$")
+    of_m, of_orders = shop.destination.cautions(shop.table)
+    assert of_m.startswith("function raw.of_m(text) reads raw.m in a body that PostgreSQL has resolved: who calls it")
+    assert of_orders.startswith("function raw.of_orders(text) reads raw.orders in a body that PostgreSQL has resolved")
+    assert 'may get the error "could not open relation with OID"; write the body as a string' in of_orders
+    assert shop.destination.cautions(make_table("truncate")) == ()
