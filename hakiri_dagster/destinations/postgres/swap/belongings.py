@@ -126,6 +126,28 @@ SELECT concat_ws(' ', format('ALTER PUBLICATION %I ADD TABLE %s', pubname, prrel
 FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE prrelid = ANY({oids}) ORDER BY pubname
 """
 
+# Of a function that is made anew PostgreSQL forgets it as well.
+_EXTENSIONS: LiteralString = """
+SELECT format('ALTER %s DEPENDS ON EXTENSION %I', made.name, extname)
+FROM (
+    SELECT 'pg_class'::regclass, oid, 'MATERIALIZED VIEW ' || oid::regclass::text
+    FROM pg_class WHERE oid = ANY({oids}) AND relkind = 'm'
+  UNION ALL
+    SELECT 'pg_class'::regclass, indexrelid, 'INDEX ' || indexrelid::regclass::text
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE i.indrelid = ANY({oids}) AND (i.indisvalid OR c.relkind = 'I')
+  UNION ALL
+    SELECT 'pg_trigger'::regclass, oid, format('TRIGGER %I ON %s', tgname, tgrelid::regclass)
+    FROM pg_trigger WHERE tgrelid = ANY({oids}) AND NOT tgisinternal
+  UNION
+    SELECT classid, objid, 'ROUTINE ' || objid::regprocedure::text
+    FROM pg_depend
+    WHERE classid = 'pg_proc'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = ANY({oids})
+) AS made (class, object, name)
+JOIN pg_depend d ON d.classid = class AND d.objid = object AND d.deptype = 'x'
+JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
+"""
+
 BELONGINGS: Final[Mapping[str, LiteralString]] = {
     "grants": GRANTS,
     "table settings": _TABLE,
@@ -135,5 +157,6 @@ BELONGINGS: Final[Mapping[str, LiteralString]] = {
     "triggers and rules": _TRIGGERS,
     "policies": _POLICIES,
     "publications": _PUBLICATIONS,
+    "extensions": _EXTENSIONS,
 }
 """In the order in which they are given."""

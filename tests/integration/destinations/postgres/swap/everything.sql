@@ -93,6 +93,13 @@ ALTER TABLE shop.customers ADD newest int CONSTRAINT "in circles" REFERENCES sho
 CREATE PUBLICATION "of some" FOR TABLE shop."Or ders" (id, serial_no, placed_at, amount) WHERE (amount > 2);
 CREATE PUBLICATION others FOR TABLE shop.customers;
 
+ALTER INDEX shop."by ""note""" DEPENDS ON EXTENSION plpgsql;
+ALTER INDEX shop."Or ders_pkey" DEPENDS ON EXTENSION plpgsql;
+ALTER INDEX "Re ports"."of who" DEPENDS ON EXTENSION plpgsql;
+ALTER TRIGGER noted ON shop."Or ders" DEPENDS ON EXTENSION plpgsql;
+ALTER MATERIALIZED VIEW "Re ports"."mat view" DEPENDS ON EXTENSION plpgsql;
+ALTER FUNCTION shop.total() DEPENDS ON EXTENSION plpgsql;
+
 COMMENT ON TABLE shop."Or ders" IS 'it''s all of them';
 COMMENT ON COLUMN shop."Or ders"."no te" IS 'a note';
 COMMENT ON CONSTRAINT positive ON shop."Or ders" IS 'of a check';

@@ -130,6 +130,11 @@ CREATE PUBLICATION "of root" FOR TABLE shop."Sa les" (id, "re gion", serial_no, 
     WITH (publish_via_partition_root = true);
 CREATE PUBLICATION "of partition" FOR TABLE shop.elsewhere, shop.south_2026, shop.customers;
 
+ALTER INDEX shop.known DEPENDS ON EXTENSION plpgsql;
+ALTER INDEX shop.of_incomplete DEPENDS ON EXTENSION plpgsql;
+ALTER TRIGGER noted ON shop."Sa les" DEPENDS ON EXTENSION plpgsql;
+ALTER TRIGGER noted ON shop.elsewhere DEPENDS ON EXTENSION plpgsql;
+
 COMMENT ON TABLE shop."Sa les" IS 'it''s all of them';
 COMMENT ON TABLE "Re ports"."no rth" IS 'of a partition';
 COMMENT ON COLUMN shop.elsewhere.note IS 'a note';
