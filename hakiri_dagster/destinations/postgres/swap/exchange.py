@@ -13,6 +13,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.belongings import BELONGINGS
 from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, PARENTS, RELATIONS
+from hakiri_dagster.destinations.postgres.swap.grants import REVOKES
 from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.places import Pair, of_each, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import (
@@ -25,12 +26,6 @@ from hakiri_dagster.destinations.postgres.swap.portrait import (
 )
 from hakiri_dagster.destinations.postgres.swap.sequences import go_on
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
-
-_REVOKES = """
-SELECT DISTINCT format('REVOKE ALL ON TABLE %s FROM %s CASCADE', c.oid::regclass,
-                       CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
-FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(relacl, acldefault('r', relowner))) WHERE c.oid = ANY({oids})
-"""
 
 _NAMES = """
 SELECT oid::bigint, oid::regclass::text, quote_ident(relname), relkind::text, quote_ident(pg_get_userbyid(relowner))
@@ -122,7 +117,7 @@ def _give(connection: Connection, successors: Successors, before: Portrait) -> N
     _, news = of_each(successors.pairs)
     final = [f"ALTER {r.kind} {r.schema}.{r.provisional} RENAME TO {r.final}" for r in successors.renames]
     run_all(connection, final)
-    run_all(connection, lines(connection, _REVOKES, *news))
+    run_all(connection, lines(connection, REVOKES, *news))
     run_all(connection, [line for name in BELONGINGS for line in before[name]])
 
 

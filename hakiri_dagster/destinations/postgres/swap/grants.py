@@ -18,7 +18,8 @@ WITH RECURSIVE holder (oid, attnum, attname, kind, schema, owner, acl) AS (
     WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY({oids})
       AND d.deptype = 'i'),
 given AS (
-    SELECT *, CASE WHEN grantor <> owner THEN quote_ident(pg_get_userbyid(grantor)) END AS giver
+    SELECT *, CASE WHEN grantor <> owner THEN quote_ident(pg_get_userbyid(grantor)) END AS giver,
+           CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS receiver
     FROM holder CROSS JOIN LATERAL aclexplode(acl)
          WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n))
 """
@@ -40,8 +41,7 @@ right_to_give AS (
     FROM chain ORDER BY oid, attnum, privilege_type, role, latest, length)
 SELECT concat('SET LOCAL ROLE ' || giver || '; ',
               'GRANT ', privilege_type, ' (' || quote_ident(attname) || ')', ' ON ', kind, ' ', oid::regclass, ' TO ',
-              CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
-              CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END,
+              receiver, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END,
               CASE WHEN giver IS NOT NULL THEN '; SET LOCAL ROLE ' || ours END)
 FROM given LEFT JOIN right_to_give USING (oid, attnum, privilege_type, grantor)
 CROSS JOIN (SELECT CASE setting WHEN 'none' THEN 'NONE' ELSE quote_ident(setting) END AS ours
@@ -65,8 +65,15 @@ FROM given CROSS JOIN LATERAL (VALUES
 WHERE giver IS NOT NULL AND there
 """
 
+_TAKEN: LiteralString = """
+SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s CASCADE', kind, oid::regclass, receiver) FROM given
+"""
+
 GRANTS: LiteralString = _GIVEN + _TOLD
 """In an order in which they can be given."""
+
+REVOKES: LiteralString = _GIVEN + _TAKEN
+"""Of all that default privileges give to new relations, and to sequences of their columns."""
 
 HINDRANCES: LiteralString = _GIVEN + _HINDRANCES
 """Why they cannot be given anew, of rights that the owner has not given."""
