@@ -17,7 +17,7 @@ from hakiri_dagster.cli.opening import chosen_pipeline, chosen_tables, opened_pr
 from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.evolution import told
+from hakiri_dagster.pipeline.evolution import is_missed, told
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.schema_diff import Change
@@ -48,8 +48,11 @@ def accept(
     project = opened_project(root)
     tables = chosen_tables(chosen_pipeline(project, pipeline_id), table)
     with Runtime(project, Settings.from_env()) as runtime:
-        chosen = [(one, change) for one in tables for change in _open_to_question(runtime.survey(one), column)]
+        surveys = [runtime.survey(one) for one in tables]
+        chosen = [(survey.table, change) for survey in surveys for change in _open_to_question(survey, column)]
         _refuse_nothing(pipeline_id, table, column, chosen)
+        for survey in surveys:
+            _refuse_what_is_missed(survey, column)
         for one, change in chosen:
             note_accepted(runtime.audit, one, change, reason)
     if as_json:
@@ -58,6 +61,8 @@ def accept(
         for one, change in chosen:
             print(redact(f"accepted: {one.label}: {told(change)}"))
         print(f"next: hakiri apply {pipeline_id}")
+        if any(change.kind == "added" for _, change in chosen):
+            print(f"Rows that are loaded already get the values of a new column by: hakiri run {pipeline_id} --table T")
     return 0
 
 
@@ -88,6 +93,18 @@ def _refuse_nothing(
         where = f"{pipeline_id}/{table}" if table else pipeline_id
         what = f"no change of column `{column}` is refused" if column else "no change is refused"
         raise UsageError(f"nothing to accept: {what}", where=where, hint="`hakiri plan` shows what is refused")
+
+
+def _refuse_what_is_missed(survey: Survey, column: str | None) -> None:
+    table = survey.table
+    for change in _open_to_question(survey, column):
+        if is_missed(change, survey.target) and change in survey.followed.applied:
+            place = f"{table.target_schema}.{table.target_name}"
+            raise UsageError(
+                f"{told(change)}, and that cannot be permitted: every row of {place} must have a value there",
+                where=table.label,
+                hint="bring it back at the source, or let the target's column be NULL or have a default",
+            )
 
 
 def _document(event: SchemaEvent) -> dict[str, Any]:

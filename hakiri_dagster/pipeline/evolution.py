@@ -54,10 +54,26 @@ def _holds_key(target: Target | None, known: KnownSchema | None) -> bool:
     return any(set(key) == set(known.key) for key in target.unique_keys)
 
 
-def refused_changes(evolution: Evolution, changes: Collection[SchemaChange]) -> tuple[Change, ...]:
+def refused_changes(
+    evolution: Evolution, changes: Collection[SchemaChange], target: Target | None
+) -> tuple[Change, ...]:
     """By the contract, and those that the target cannot follow by itself."""
     of_target = (evolution.change_of(change.column) for change in changes if change.refused and change.column)
-    return (*evolution.refused, *(change for change in of_target if change is not None))
+    return (
+        *evolution.refused,
+        *(change for change in of_target if change is not None),
+        *(change for change in evolution.applied if is_missed(change, target)),
+    )
+
+
+def is_missed(change: Change, target: Target | None) -> bool:
+    """The source no longer has what every row of the target must have. Nobody can permit that."""
+    if change.kind != "dropped" or target is None:
+        return False
+    return any(
+        column.name == change.column and not (column.nullable or column.has_default or column.generated)
+        for column in target.columns
+    )
 
 
 def refusals(table: Table, evolution: Evolution) -> Iterator[str]:

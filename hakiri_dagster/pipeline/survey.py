@@ -15,7 +15,7 @@ from hakiri_dagster.destinations.contract import Destination, LedgerEntry, Mark,
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.evolution import look_at_columns, refusals, refused_changes, settle
+from hakiri_dagster.pipeline.evolution import is_missed, look_at_columns, refusals, refused_changes, settle
 from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, lag_of, plan_text_of, shape_of
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
@@ -69,7 +69,7 @@ class Survey:
 
     @property
     def refused_changes(self) -> tuple[Change, ...]:
-        return () if self.evolution is None else refused_changes(self.evolution, self.changes)
+        return () if self.evolution is None else refused_changes(self.evolution, self.changes, self.target)
 
     @property
     def refusals(self) -> tuple[str, ...]:
@@ -183,12 +183,16 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
             *due.warnings,
             *(switched.notes if due.slices or due.busy else ()),
             *(destination.cautions(table) if target is not None and due.slices else ()),
-            *(warnings_of(evolution) if evolution else ()),
+            *(warnings_of(evolution, _missed(evolution, target)) if evolution else ()),
         ),
         moment=moment,
         taken_in=taken_in,
         owed_hooks=_owed_hooks(table, destination) if target is not None else (),
     )
+
+
+def _missed(evolution: Evolution, target: Target | None) -> tuple[str, ...]:
+    return tuple(change.column for change in evolution.applied if is_missed(change, target))
 
 
 def _owed_hooks(table: Table, destination: Destination) -> tuple[str, ...]:

@@ -136,20 +136,31 @@ def _verdict(change: Change, terms: Terms) -> Verdict:
             assert_never(terms.contract)
 
 
-def warnings_of(evolution: Evolution) -> Iterator[str]:
+def warnings_of(evolution: Evolution, unfilled: Collection[str] = ()) -> Iterator[str]:
+    """`unfilled`: columns that the source has no more and that must not be NULL, of which more is told than this."""
+    schema = evolution.reading.schema
+    for new, old in evolution.reading.renamed.items():
+        if schema.column(new) is None:
+            yield f"`renamed` says that {old} is called {new} now, and the source has no column {new}"
     for change in evolution.applied:
-        if change.kind == "dropped":
+        if change.kind == "dropped" and change.column not in unfilled:
             yield (
                 f"column {change.column} is gone from the source: what is stored of it stays, "
                 "and new rows have NULL there"
             )
     by_value = evolution.contract == "discard_value"
     kept_out = "its values are dropped" if by_value else "rows that hold a value there are set aside"
+    unfit = "values that do not fit it become NULL" if by_value else "rows that do not fit it are set aside"
     for change in evolution.discarded:
         if change.kind == "added":
             yield (
                 f"column {change.column} is new at the source and not loaded, "
                 f'as contract = "{evolution.contract}"; {kept_out}'
+            )
+        else:
+            yield (
+                f"column {change.column} was {change.before} and is now {change.after}, and the target's type stays, "
+                f'as contract = "{evolution.contract}"; {unfit}'
             )
 
 

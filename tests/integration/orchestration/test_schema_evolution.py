@@ -204,6 +204,22 @@ def test_a_column_that_is_gone_keeps_its_values_and_is_told_once(pg_shop: Declar
     assert events(shop) == [("added", "w", "applied"), ("dropped", "v", "applied")]
 
 
+def test_a_column_that_the_target_cannot_do_without_stops_the_table_and_is_told_of(pg_shop: Declare) -> None:
+    shop = pg_shop("id int PRIMARY KEY, v int NOT NULL DEFAULT 0", load={"mode": "truncate"})
+    shop.apply()
+    shop.execute("ALTER TABLE raw.orders ALTER v SET NOT NULL")
+    shop.execute("ALTER TABLE src.orders DROP v")
+    told = shop.apply()["orders"]
+    assert "the target's column v is NOT NULL without a default, and the source does not have it" in told["error"]
+    assert not any("new rows have NULL there" in warning for warning in told["warnings"])
+    assert events(shop) == [("dropped", "v", "refused")]
+    with shop.runtime() as runtime:
+        (alert,) = runtime.audit.alerts.newest()
+    assert (alert.kind, alert.subject) == ("schema_change", "v")
+    with pytest.raises(UsageError, match="that cannot be permitted: every row of"):
+        accept_command(shop.root, "shop", table=None, column=None, reason=None, as_json=True)
+
+
 def test_another_key_of_the_source_waits_for_its_migration(pg_shop: Declare) -> None:
     shop = pg_shop("id int PRIMARY KEY, v int NOT NULL DEFAULT 0", load={"mode": "truncate"})
     shop.apply()
@@ -365,7 +381,7 @@ def test_discard_value_keeps_rows_in_their_windows_and_their_keys(csv_shop: Decl
         (2, 21, "2024-02-05"),
     ]
     assert shop.rows('SELECT "ruleId", message FROM hakiri.quarantine_shop_orders') == [
-        ("not_null", "id is NULL, and it is part of the upsert_key")
+        ("not_null", "id is NULL, and it is part of the key")
     ]
 
 

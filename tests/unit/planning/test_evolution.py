@@ -182,6 +182,17 @@ def test_what_is_gone_or_kept_out_is_told() -> None:
     assert 'column w is new at the source and not loaded, as contract = "discard_value"' in out
 
 
+def test_what_a_contract_makes_of_another_type_is_told_before_the_load() -> None:
+    (wider,) = warnings_of(evolved(reading(("id", "bigint"), ("v", "bigint")), "discard_value"))
+    assert "column v was integer and is now bigint, and the target's type stays" in wider
+    assert "values that do not fit it become NULL" in wider
+
+
+def test_a_new_name_that_the_source_does_not_have_is_told() -> None:
+    told = warnings_of(evolved(reading(("id", "bigint"), ("v", "int"), renamed={"nosuch": "v"})))
+    assert list(told) == ["`renamed` says that v is called nosuch now, and the source has no column nosuch"]
+
+
 def test_identities_tell_hostile_names_apart() -> None:
     changes = [Change("added", name, None, "text") for name in ('a", "b', 'a\\", \\"b', "a", "b", "")]
     assert len({change.identity for change in changes}) == len(changes)
