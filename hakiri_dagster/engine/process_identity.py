@@ -46,6 +46,17 @@ class ProcessIdentity:
         return _started(self.pid) == self.started
 
 
+def where_it_ran(holder: str | None) -> str:
+    """A written identity as somebody can look it up."""
+    if holder is None:
+        return "somebody"
+    try:
+        identity = ProcessIdentity.parse(holder)
+    except ValueError:
+        return holder
+    return f"process {identity.pid} on {identity.host}"
+
+
 def is_dead(holder: str) -> bool | None:
     """Of a process by its written identity; None if that cannot be told from here."""
     alive = ProcessIdentity.parse(holder).is_alive_here()

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
+from hakiri_dagster.engine.process_identity import where_it_ran
 from hakiri_dagster.errors import EmptySource, HakiriError, RowsRefused
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.ahead import in_order
@@ -63,7 +64,7 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
 
 
 def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
-    held = {busy.key: f"another run holds it ({busy.holder or 'claiming'})" for busy in claims.busy}
+    held = {busy.key: f"another run holds it ({where_it_ran(busy.holder)})" for busy in claims.busy}
     held |= dict.fromkeys(claims.overtaken, "another run has just worked on it")
     for key, reason in held.items():
         way.observer.skipped(way.table, key, reason)
@@ -155,7 +156,7 @@ def _steps(
             hurry=stage.stop_reading,
         )
         for slice_, outcome in prepared:
-            if isinstance(outcome, _Prepared | EmptySource | RowsRefused):
+            if isinstance(outcome, _Prepared) or slice_.was_read():
                 way.totals.rows_read.append(slice_.report.rows + slice_.report.bad_rows)
             if isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()

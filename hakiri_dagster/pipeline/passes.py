@@ -48,6 +48,10 @@ class StagedSlice:
     def bad_rows(self) -> Iterator[BadRow]:
         return self._staging.bad_rows(self._index)
 
+    def was_read(self) -> bool:
+        """Down to its last row, whatever became of them."""
+        return self._staging.finished and not self._staging.failed
+
     def reading_failed(self) -> bool:
         return self._staging.failed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from hakiri_dagster.destinations.backups_contract import Backup, Restored
-from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
+from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead, where_it_ran
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.runtime import Runtime
@@ -16,7 +16,7 @@ def restore(runtime: Runtime, table: Table, backup: Backup) -> Restored:
     held = runtime.audit.chunks.held(table.pipeline_id, table.name, is_dead)
     if held:
         raise UsageError(
-            f"a run is at work on the table: {held[0].holder} holds chunk {held[0].key}",
+            f"a run is at work on the table: {where_it_ran(held[0].holder)} holds chunk {held[0].key}",
             where=table.label,
             hint="restore when it has ended",
         )

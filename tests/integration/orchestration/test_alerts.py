@@ -64,6 +64,18 @@ class TestEmptySource:
         assert shop.column("orders", "id") == []
         assert open_alerts(shop)[0].times == 3
 
+    def test_it_is_told_too_where_the_load_is_refused_for_something_else(self, csv_shop: Declare) -> None:
+        load = {"mode": "blue_green", "on_miss_action": "alert", "fail_on_empty_source": False}
+        shop = csv_shop(primary_key=["id"], load=load, columns={"id": "integer"})
+        shop.file("data/orders.csv", "id,v\n1,a\n")
+        shop.apply()
+        shop.execute(
+            "CREATE TABLE raw.lines (order_id integer REFERENCES raw.orders); INSERT INTO raw.lines VALUES (1)"
+        )
+        shop.file("data/orders.csv", "id,v\n")
+        assert "refer to rows which the source no longer has" in shop.apply()["orders"]["error"]
+        assert [alert.kind for alert in open_alerts(shop)] == ["empty_source"]
+
     @pytest.mark.parametrize("load", [{}, {"on_miss_action": "ignore"}])
     def test_nothing_is_told_where_nobody_asked(self, csv_shop: Declare, load: dict[str, Any]) -> None:
         shop = csv_shop(load={"mode": "append", **load}, columns={"id": "text", "v": "text"})
