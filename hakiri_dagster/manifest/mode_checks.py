@@ -53,7 +53,7 @@ def _watermark(entry: Entry, at: KeyPath, name: str, mode: str) -> Iterator[Prob
         message = f"table {name}: `incremental` is {quoted(cursor)}, and `watermark_column` is {quoted(watermark)}"
         hint = "the watermark column is the table's cursor: name the same one, or leave `incremental` out"
         if own is None:
-            hint = f"the watermark column is the table's cursor: set `incremental = {quoted(watermark)}` for the table"
+            hint = f"the watermark column is the table's cursor: set `incremental` to {quoted(watermark)} for the table"
         where = (*at, "incremental") if own is not None else ("incremental",)
         yield entry.problem(where, message, hint)
 

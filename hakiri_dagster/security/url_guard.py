@@ -130,7 +130,7 @@ def _split(url: str) -> SplitResult:
 
 def _authority(parts: SplitResult, url: str) -> tuple[str, int | None]:
     if "@" in parts.netloc:
-        raise _refusal("holds a user name or password, which belongs into a header", url)
+        raise _refusal("holds a user name or password, and a webhook sends none: it is signed with its `secret`", url)
     authority = _AUTHORITY.fullmatch(parts.netloc.lower())
     if authority is None:
         raise _refusal(_NO_AUTHORITY, url)

@@ -60,5 +60,6 @@ class RowShape:
     def _lost(self, value: str, column: Column) -> SourceError:
         return SourceError(
             f"column {column.name!r} of type {column.native_type} holds {value}, which {column.spark_type} cannot",
-            hint=f'add text_columns = ["{column.name}"] to the source\'s config: it then travels as text, exactly',
+            hint=f'add text_columns = ["{column.name}"] to the source\'s config, and to the table '
+            f'columns = {{ "{column.name}" = "text" }}: it then travels as text, exactly',
         )

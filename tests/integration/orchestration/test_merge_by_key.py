@@ -17,7 +17,7 @@ def test_a_flagged_line_deletes_and_a_line_without_a_key_is_set_aside(csv_shop: 
     told = shop.apply()["orders"]
     assert (told["error"], told["quarantined"]) == (None, 1)
     assert shop.column("orders", "id") == [2, 3]
-    assert shop.column("hakiri.quarantine_shop_orders", "message") == ["id is NULL, and it is part of the upsert_key"]
+    assert shop.column("hakiri.quarantine_shop_orders", "message") == ["id is NULL, and it is part of the key"]
 
 
 def test_a_line_without_a_key_stops_the_run_where_the_manifest_says_so(csv_shop: Callable[..., ShopProject]) -> None:

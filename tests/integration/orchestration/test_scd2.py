@@ -30,7 +30,7 @@ def test_chunks_of_a_cursor_make_one_history_though_a_file_comes_late(csv_shop: 
     ]
     assert sorted(shop.column("hakiri.quarantine_shop_orders", "message")) == [
         "at is NULL, and it says from when the row is valid",
-        "id is NULL, and it is part of the upsert_key",
+        "id is NULL, and it is part of the key",
     ]
 
 

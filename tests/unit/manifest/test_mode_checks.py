@@ -34,7 +34,7 @@ HEAD = 'id = "shop"\nsource = { connector = "postgres", config = { url = "postgr
             'incremental = "x"\ntables = [{ name = "a", loadMode = "incremental_watermark", watermarkColumn = "y" }]',
             15,
             "table `a`: `incremental` is `x`, and `watermark_column` is `y`",
-            "set `incremental = `y`` for the table",
+            "set `incremental` to `y` for the table",
         ),
         (
             'tables = [{ name = "a", load = { mode = "cdc_mirror" } }]',

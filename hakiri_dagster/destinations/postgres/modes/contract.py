@@ -131,7 +131,7 @@ class Mode(Protocol):
 
     def required(self, table: Table) -> Mapping[str, str]:
         """Columns that hold no NULL, and why."""
-        return dict.fromkeys(self.key(table), "it is part of the upsert_key")
+        return dict.fromkeys(self.key(table), "it is part of the key")
 
     def added_columns(self, table: Table) -> Mapping[str, str]:
         """Columns of the target that the mode fills by itself, with their types."""

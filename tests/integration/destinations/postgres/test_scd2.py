@@ -259,7 +259,7 @@ def test_null_keys_and_null_times_are_refused_row_by_row(shop: Shop) -> None:
     batch = shop.batch(plan.columns, load, [(None, "a", False, EPOCH), (1, "b", False, None), (1, "c", False, EPOCH)])
     _, refusals = plan.prepare(batch)
     assert [(r.mask.to_pylist(), r.rule, r.message) for r in refusals] == [
-        ([True, False, False], "not_null", "id is NULL, and it is part of the upsert_key"),
+        ([True, False, False], "not_null", "id is NULL, and it is part of the key"),
         ([False, True, False], "not_null", "updated_at is NULL, and it says from when the row is valid"),
     ]
 

@@ -87,7 +87,7 @@ def test_a_null_key_is_refused_row_by_row(make_shop: MakeShop, mode: LoadMode) -
     )
     _, refusals = plan.prepare(batch)
     assert [(r.mask.to_pylist(), r.rule, r.message) for r in refusals] == [
-        ([False, True], "not_null", "id is NULL, and it is part of the upsert_key")
+        ([False, True], "not_null", "id is NULL, and it is part of the key")
     ]
 
 
