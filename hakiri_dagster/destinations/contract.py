@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession, Relation
+from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice
+from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Bounds, Slice
 from hakiri_dagster.planning.columns import SourceSchema
@@ -152,12 +154,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row set aside. `row` is JSON text."""
+    """A row set aside, or one that somebody is to hear of. `row` is JSON text; `on_fail` what the rule says of it: only
+    what it says to `skip` is missing from the target."""
 
     rule: str
     message: str
     row: str
     source_file: str | None
+    on_fail: RowOnFail = "skip"
 
 
 class Candidate(Protocol):
@@ -253,6 +257,12 @@ class Destination(Protocol):
 
     def quarantine(self, load: Load, rows: Iterator[BadRow]) -> int:
         """Keeps rows in the quarantine table, in a transaction of its own; replaces those of the slice's last try."""
+        ...
+
+    def quarantined(self, table: Table, choice: KeptChoice, *, limit: int) -> Kept: ...
+
+    def purge_quarantine(self, table: Table, choice: KeptChoice) -> int:
+        """How many rows are gone. They are not looked at again."""
         ...
 
     def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:

@@ -34,6 +34,7 @@ from hakiri_dagster.manifest.field_types import (
 )
 from hakiri_dagster.manifest.flat_keys import fold_flat_keys
 from hakiri_dagster.manifest.load_spec import LoadSpec
+from hakiri_dagster.manifest.rule_spec import RowRules
 from hakiri_dagster.manifest.source_config import (
     EmbeddedTargetConfig,
     FilesConfig,
@@ -43,11 +44,8 @@ from hakiri_dagster.manifest.source_config import (
 )
 
 OnFail = Literal["abort", "warn"]
-RowOnFail = Literal["abort", "warn", "skip"]
-FieldTypeName = Literal["string", "integer", "float", "boolean", "date", "timestamp", "json", "uuid"]
 
 _ON_FAIL = "`abort` stops the publish, `warn` is only recorded."
-_ROW_ON_FAIL = "`abort` stops the publish, `skip` sets the row aside, `warn` lets it pass and records it."
 
 
 def _connector_of(value: Any) -> str | None:
@@ -210,54 +208,6 @@ class DatasetLevelSpec(Model):
     duplicate_key: DuplicateKeyValidator | None = Field(default=None, description="Whether two rows share a key.")
 
 
-class NotNullRule(Model):
-    """The value is there."""
-
-    type: Literal["not_null", "notNull"] = Field(description="The value must not be NULL.")
-    field: Text = Field(description="The column.")
-    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
-
-
-class RegexRule(Model):
-    """The value matches a pattern."""
-
-    type: Literal["regex"] = Field(description="The value must match a pattern.")
-    field: Text = Field(description="The column.")
-    pattern: Text = Field(description="A Java regular expression that is found anywhere in the value.")
-    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
-
-
-class RangeRule(Model):
-    """The value lies between two bounds."""
-
-    type: Literal["range"] = Field(description="The value must lie between two bounds.")
-    field: Text = Field(description="The column.")
-    min: Number | None = Field(default=None, description="The lowest value that passes.")
-    max: Number | None = Field(default=None, description="The highest value that passes.")
-    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
-
-
-class MaxLengthRule(Model):
-    """The text is not longer than this."""
-
-    type: Literal["max_length", "maxLength"] = Field(description="The text must not be longer than `max`.")
-    field: Text = Field(description="The column.")
-    max: Whole = Field(ge=0, description="The most characters that pass.")
-    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
-
-
-class FieldTypeRule(Model):
-    """The value can be read as a type."""
-
-    type: Literal["field_type", "fieldType"] = Field(description="The value must be readable as a type.")
-    field: Text = Field(description="The column.")
-    expected: FieldTypeName = Field(description="The type.")
-    on_fail: RowOnFail = Field(default="abort", description=_ROW_ON_FAIL)
-
-
-RowRule = Annotated[NotNullRule | RegexRule | RangeRule | MaxLengthRule | FieldTypeRule, Field(discriminator="type")]
-
-
 class QuarantineSpec(Model):
     """Where rows that were set aside are kept."""
 
@@ -273,7 +223,7 @@ class ValidateSpec(Model):
     dataset_level: DatasetLevelSpec = Field(
         default_factory=DatasetLevelSpec, description="Questions asked of all rows of a candidate together."
     )
-    row_level: tuple[RowRule, ...] = Field(default=(), description="Rules that each row must pass, in order.")
+    row_level: RowRules = Field(default=(), description="Rules that each row must pass.")
     quarantine: QuarantineSpec = Field(
         default_factory=QuarantineSpec, description="Where rows that were set aside are kept."
     )

@@ -79,7 +79,7 @@ def table_asset(
         run = _RunEvents(context, table, partitions, loads)
         steps = run_chunks(project.way(table, spark, context), run.wanted())
         yield from run.events(steps)
-        run.end_with_a_warning()
+        run.end_with_what_did_not_pass()
         run.fail_if_anything_failed()
         for spec in specs:
             yield dg.Output(None, output_name=spec.get_python_identifier())
@@ -106,7 +106,7 @@ class _RunEvents:
         self._keys = list(context.partition_keys)
         self._failed: list[FailedChunk] = []
         self._failed_hook: HakiriError | None = None
-        self._set_aside: PreparedChunk | None = None
+        self._not_passed: dict[str, PreparedChunk | FailedChunk] = {}
 
     def wanted(self) -> Wanted:
         tags = self._context.run.tags
@@ -147,11 +147,7 @@ class _RunEvents:
         partition = chunk.key if has_partition else self._keys[-1]
         for ran in chunk.hooks:
             self._hook_ran(ran)
-        for evaluation in evaluations(chunk, partition):
-            if has_partition or not evaluation.passed:  # it must not hide what the partition's own chunk met
-                self._context.log_event(evaluation)
-        if chunk.quarantined:
-            self._set_aside = chunk
+        self._checked(chunk)
         try:
             entry = self._loads.publish(chunk)
         except HakiriError as error:
@@ -165,12 +161,21 @@ class _RunEvents:
         else:
             self._materialized(partition, metadata)
 
-    def end_with_a_warning(self) -> None:
+    def _checked(self, chunk: PreparedChunk | FailedChunk) -> None:
+        has_partition = chunk.key in self._partitions
+        for evaluation in evaluations(self._table, chunk, chunk.key if has_partition else self._keys[-1]):
+            if has_partition or not evaluation.passed:  # it must not hide what the partition's own chunk met
+                self._context.log_event(evaluation)
+            if not evaluation.passed:
+                self._not_passed[evaluation.check_name] = chunk
+
+    def end_with_what_did_not_pass(self) -> None:
         """The UI sums a check up by the run's last partition, which may have passed where another did not. One of no
         partition comes after all of them."""
-        if self._set_aside is not None:
-            for evaluation in evaluations(self._set_aside, None):
-                self._context.log_event(evaluation)
+        for name, chunk in self._not_passed.items():
+            for evaluation in evaluations(self._table, chunk, None):
+                if evaluation.check_name == name:
+                    self._context.log_event(evaluation)
 
     def _came_along(self, partition: str, metadata: Metadata) -> None:
         """Told with the run's last partition, whose own rows and numbers it must not stand for."""
@@ -196,6 +201,7 @@ class _RunEvents:
 
     def _note_failure(self, chunk: FailedChunk) -> None:
         self._context.log.error(f"chunk {chunk.key} of {self._table.label} failed: {chunk.error}")
+        self._checked(chunk)
         self._failed.append(chunk)
 
     def _hook_ran(self, ran: HookRun) -> None:

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
@@ -40,6 +41,7 @@ class SliceReport:
     bad_sample: str | None = None
     discarded: int = 0
     discard_sample: str | None = None
+    broken: tuple[int, ...] = ()
 
     def plus(self, row: Row) -> SliceReport:
         highest = [value for value in (self.cursor_max, row["cursor_max"]) if value is not None]
@@ -53,6 +55,7 @@ class SliceReport:
             bad_sample=self.bad_sample or row["bad_sample"],
             discarded=self.discarded + row["discarded"],
             discard_sample=self.discard_sample or row["discard_sample"],
+            broken=tuple(map(sum, zip_longest(self.broken, row["broken"], fillvalue=0))),
         )
 
 

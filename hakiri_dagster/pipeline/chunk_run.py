@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
 from hakiri_dagster.engine.process_identity import where_it_ran
 from hakiri_dagster.errors import EmptySource, HakiriError, RowsRefused
+from hakiri_dagster.manifest.rule_spec import id_of
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
@@ -28,6 +29,7 @@ from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
+from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome, outcomes_of, refused_by_rules
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
@@ -160,7 +162,8 @@ def _steps(
                 way.totals.rows_read.append(slice_.report.rows + slice_.report.bad_rows)
             if isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()
-                yield slice_.claimed, _failed(way, slice_.claimed, outcome)
+                told = outcomes_of(way.table, slice_.report) if isinstance(outcome, RowsRefused) else ()
+                yield slice_.claimed, _failed(way, slice_.claimed, outcome, told)
             else:
                 yield slice_.claimed, _ready(way, target, outcome)
 
@@ -210,12 +213,18 @@ def _set_aside(way: Way, slice_: StagedSlice) -> int:
         )
         way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
     if kept:
-        return retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
+        retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
     return report.bad_rows
 
 
 def _ready(way: Way, target: Target, prepared: _Prepared) -> ChunkStep:
     table, report = way.table, prepared.slice.report
+    outcomes = outcomes_of(table, report)
+    refused = refused_by_rules(table, prepared.slice.claimed.key, outcomes)
+    if refused is not None:
+        prepared.load.undo()
+        return _failed(way, prepared.slice.claimed, refused, outcomes)
+    _warn_of_rules(way, prepared.slice, outcomes)
     if report.bad_rows and table.load.bad_rows == "abort":
         prepared.load.undo()
         return _failed(way, prepared.slice.claimed, _refusal(table, prepared.slice))
@@ -228,8 +237,16 @@ def _ready(way: Way, target: Target, prepared: _Prepared) -> ChunkStep:
         bad_sample=report.bad_sample,
         seconds=prepared.seconds,
         hooks=prepared.hooks,
+        outcomes=outcomes,
         publish=lambda: _publish(way, prepared),
     )
+
+
+def _warn_of_rules(way: Way, slice_: StagedSlice, outcomes: Sequence[RuleOutcome]) -> None:
+    for outcome in outcomes:
+        if outcome.rule.on_fail == "warn" and not outcome.passed:
+            text = f"rule {id_of(outcome.rule)}: {outcome.broken} of {outcome.rows} row(s) break it and were loaded"
+            way.observer.warned(way.table, f"chunk {slice_.claimed.key}: {text}")
 
 
 def _publish(way: Way, prepared: _Prepared) -> LedgerEntry:
@@ -272,11 +289,11 @@ def _prepared_anew(way: Way, slice_: StagedSlice) -> PreparedLoad:
     return load
 
 
-def _failed(way: Way, claim: ClaimedSlice, error: HakiriError) -> FailedChunk:
+def _failed(way: Way, claim: ClaimedSlice, error: HakiriError, outcomes: tuple[RuleOutcome, ...] = ()) -> FailedChunk:
     claim.failed(error)
     way.totals.errors.append(error)
     way.observer.failed(way.table, claim.key, error)
-    return FailedChunk(claim.key, error)
+    return FailedChunk(claim.key, error, outcomes)
 
 
 def _refusal(table: Table, slice_: StagedSlice) -> RowsRefused:

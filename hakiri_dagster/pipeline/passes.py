@@ -116,6 +116,7 @@ def _stage(
         ingested_at=datetime.now(UTC) if full_provenance else None,
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
+        rules=table.validation.row_level,
     )
     if reading.direct is not None and not empty_as_null and not full_provenance:
         parts = reading.direct.parts

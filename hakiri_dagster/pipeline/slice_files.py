@@ -10,6 +10,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from hakiri_dagster.destinations.contract import RowEncoder
+from hakiri_dagster.manifest.rule_spec import RowOnFail
 
 BLOCK_BYTES = 8 * 1024 * 1024
 BLOCK_SUFFIX = ".rows"
@@ -17,7 +18,7 @@ PARTIAL_SUFFIX = ".partial"
 
 REPORT_SCHEMA = (
     "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
-    "bad_file string, bad_rows bigint, bad_sample string, discarded bigint, discard_sample string"
+    "bad_file string, bad_rows bigint, bad_sample string, discarded bigint, discard_sample string, broken array<bigint>"
 )
 REPORT_ARROW = pa.schema(
     [
@@ -31,6 +32,7 @@ REPORT_ARROW = pa.schema(
         ("bad_sample", pa.string()),
         ("discarded", pa.int64()),
         ("discard_sample", pa.string()),
+        ("broken", pa.list_(pa.int64())),
     ]
 )
 
@@ -54,6 +56,8 @@ class SliceFiles:
     bad_sample: str | None = None
     discarded: int = 0
     discard_sample: str | None = None
+    broken: list[int] = field(default_factory=list)
+    """How many rows broke each of the table's rules."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
@@ -79,13 +83,17 @@ class SliceFiles:
         self.pending, self.pending_bytes = [], 0
 
     def set_aside(self, rule: str, message: str, row: str, source_file: str | None) -> None:
-        if self.bad is None:
-            self.bad = self._bad_path.open("w", encoding="utf-8")
-        entry = {"rule": rule, "message": message, "row": row, "source_file": source_file}
-        self.bad.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        self.keep(rule, message, row, source_file, "skip")
         self.bad_rows += 1
         if self.bad_sample is None:
             self.bad_sample = message
+
+    def keep(self, rule: str, message: str, row: str, source_file: str | None, on_fail: RowOnFail) -> None:
+        """For the quarantine, whether or not the row goes on."""
+        if self.bad is None:
+            self.bad = self._bad_path.open("w", encoding="utf-8")
+        entry = {"rule": rule, "message": message, "row": row, "source_file": source_file, "on_fail": on_fail}
+        self.bad.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
     def discard(self, values: int, message: str) -> None:
         self.discarded += values
@@ -108,9 +116,10 @@ class SliceFiles:
             "rows": self.rows,
             "bytes": self.size,
             "cursor_max": self.cursor_max,
-            "bad_file": self._bad_path.name if self.bad_rows else None,
+            "bad_file": self._bad_path.name if self.bad is not None else None,
             "bad_rows": self.bad_rows,
             "bad_sample": self.bad_sample,
             "discarded": self.discarded,
             "discard_sample": self.discard_sample,
+            "broken": self.broken,
         }

@@ -28,12 +28,17 @@ from hakiri_dagster.destinations.contract import (
     EncoderPlan,
     Refusal,
 )
+from hakiri_dagster.manifest.rule_spec import RowRule, id_of
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
+from hakiri_dagster.quality.row_rules import broken_by, message_of
 
 MALFORMED_RULE = "malformed"
 
 STRANGER_RULE = "unknown_column"
+
+MOST_ROWS_OF_A_GATE = 100
+"""Of each batch: enough to see what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class StagingPlan:
     ingested_at: datetime | None
     strangers: tuple[str, ...] = ()
     keeps_misfits: bool = False
+    rules: tuple[RowRule, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _Task(self).run(batches)
@@ -125,16 +131,19 @@ class _Task:
                 MALFORMED_RULE,
                 told["reason"],
                 json.dumps(_storable({"line": told["line"]}), ensure_ascii=False),
-                self._path_of(one),
+                self._paths_of(one)[0],
             )
         return batch.filter(pc.invert(broken))
 
-    def _path_of(self, one: pa.RecordBatch) -> str | None:
-        if FILE_COLUMN in one.schema.names:
-            return self._paths.get(one.column(FILE_COLUMN)[0].as_py())
-        return self._plan.files[0].path if len(self._plan.files) == 1 else None
+    def _paths_of(self, rows: pa.RecordBatch) -> list[str | None]:
+        if FILE_COLUMN in rows.schema.names:
+            return [self._paths.get(marker) for marker in rows.column(FILE_COLUMN).to_pylist()]
+        return [self._plan.files[0].path if len(self._plan.files) == 1 else None] * rows.num_rows
 
     def _encode(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
+        batch, slices = self._ruled(batch, slices)
+        if not batch.num_rows:
+            return
         candidate = self._with_provenance(batch, slices)
         storable, refusals = self._plan.encoder.prepare(candidate)
         found = [*self._strange(batch), *refusals, *self._misfits(batch)]
@@ -151,6 +160,41 @@ class _Task:
             batch, storable, slices = batch.filter(kept), storable.filter(kept), slices[keep]
         if storable.num_rows:
             self._write(batch, storable, slices)
+
+    def _ruled(
+        self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]
+    ) -> tuple[pa.RecordBatch, np.ndarray[Any, np.dtype[np.int32]]]:
+        """Without the rows that rules say to skip. Each rule is asked of all rows, and counts those that break it; a
+        row is set aside once."""
+        keep = np.ones(batch.num_rows, dtype=bool)
+        for index, rule in enumerate(self._plan.rules):
+            found = broken_by(rule, batch)
+            if found is None:
+                continue
+            broken = np.asarray(found)
+            for slice_index, rows in zip(*np.unique(slices[broken], return_counts=True), strict=True):
+                self._files(int(slice_index)).broken[index] += int(rows)
+            if rule.on_fail == "skip":
+                self._set_aside(batch, slices, broken & keep, id_of(rule), message_of(rule))
+                keep &= ~broken
+            else:
+                self._keep(batch, slices, broken & keep, rule)
+        if keep.all():
+            return batch, slices
+        return batch.filter(pa.array(keep)), slices[keep]
+
+    def _keep(
+        self,
+        batch: pa.RecordBatch,
+        slices: np.ndarray[Any, np.dtype[np.int32]],
+        mask: np.ndarray[Any, np.dtype[np.bool_]],
+        rule: RowRule,
+    ) -> None:
+        """What stops the load is shown by some of it; what only warns is kept in full."""
+        if rule.on_fail == "abort":
+            mask = mask & (np.cumsum(mask) <= MOST_ROWS_OF_A_GATE)
+        for slice_index, text, path in self._told(batch, slices, mask):
+            self._files(slice_index).keep(id_of(rule), message_of(rule), text, path, rule.on_fail)
 
     def _strange(self, batch: pa.RecordBatch) -> Iterator[Refusal]:
         for name in self._plan.strangers:
@@ -231,11 +275,20 @@ class _Task:
         rule: str,
         message: str,
     ) -> None:
-        for position in np.flatnonzero(mask).tolist():
-            one = batch.slice(position, 1)
-            row = one.select(list(self._plan.source_columns)).to_pylist()[0]
-            text = json.dumps(_storable(row), ensure_ascii=False)
-            self._files(int(slices[position])).set_aside(rule, message, text, self._path_of(one))
+        for slice_index, text, path in self._told(batch, slices, mask):
+            self._files(slice_index).set_aside(rule, message, text, path)
+
+    def _told(
+        self,
+        batch: pa.RecordBatch,
+        slices: np.ndarray[Any, np.dtype[np.int32]],
+        mask: np.ndarray[Any, np.dtype[np.bool_]],
+    ) -> Iterator[tuple[int, str, str | None]]:
+        """The slice of each chosen row, the row as JSON, and the file it is from."""
+        chosen = batch.filter(pa.array(mask))
+        rows = chosen.select(list(self._plan.source_columns)).to_pylist()
+        for slice_index, row, path in zip(slices[mask].tolist(), rows, self._paths_of(chosen), strict=True):
+            yield slice_index, json.dumps(_storable(row), ensure_ascii=False), path
 
     def _files(self, index: int) -> SliceFiles:
         files = self._slices.get(index)
@@ -245,6 +298,7 @@ class _Task:
                 directory=Path(self._plan.directory),
                 stem=f"{index:05d}-{self._name}",
                 encoder=self._plan.encoder.encoder(),
+                broken=[0] * len(self._plan.rules),
             )
             self._slices[index] = files
         return files

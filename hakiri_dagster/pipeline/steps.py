@@ -9,6 +9,7 @@ from hakiri_dagster.destinations.contract import LedgerEntry, Target
 from hakiri_dagster.errors import ErrorKind, HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.hooks_run import HookRun
+from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class PreparedChunk:
     bad_sample: str | None
     seconds: float
     hooks: tuple[HookRun, ...]
+    outcomes: tuple[RuleOutcome, ...]
     publish: Callable[[], LedgerEntry]
 
 
@@ -39,6 +41,7 @@ class SkippedChunk:
 class FailedChunk:
     key: str
     error: HakiriError
+    outcomes: tuple[RuleOutcome, ...] = ()
 
     @property
     def error_kind(self) -> ErrorKind:

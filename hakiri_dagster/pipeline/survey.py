@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType
 
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
@@ -32,6 +34,7 @@ from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 from hakiri_dagster.planning.turns import in_cursor_order
 from hakiri_dagster.planning.windows import parse_window
+from hakiri_dagster.quality.row_rules import objections
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,14 @@ class Survey:
     @property
     def refusals(self) -> tuple[str, ...]:
         by_contract = () if self.evolution is None else tuple(refusals(self.table, self.evolution))
-        return (*self.switch.refusals, *by_contract, *(change.description for change in self.changes if change.refused))
+        changes = (change.description for change in self.changes if change.refused)
+        return (*self.switch.refusals, *by_contract, *changes, *self._rule_objections())
+
+    def _rule_objections(self) -> Iterator[str]:
+        rules, schema = self.table.validation.row_level, self.discovery.schema
+        if rules and schema is not None:
+            kinds = {column.name: to_arrow_type(DataType.fromDDL(column.spark_type)) for column in schema.columns}
+            yield from objections(rules, kinds)
 
     @property
     def from_files(self) -> bool:

@@ -22,7 +22,16 @@ from hakiri_dagster.destinations.contract import (
     Target,
 )
 from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession
-from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, loading, owed_hooks, quarantine
+from hakiri_dagster.destinations.postgres import (
+    backups,
+    catalog,
+    fence,
+    ledger,
+    loading,
+    owed_hooks,
+    quarantine,
+    quarantined,
+)
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
@@ -32,6 +41,7 @@ from hakiri_dagster.destinations.postgres.restoring import restore
 from hakiri_dagster.destinations.postgres.swap.leftovers import unchecked
 from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
 from hakiri_dagster.destinations.postgres.target_setup import make_target, target_as_wanted
+from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
@@ -112,6 +122,14 @@ class PostgresDestination:
         schema, name = load.table.quarantine_table
         with self._connections.transaction(f"{load.table.label} (quarantine {schema}.{name})") as connection:
             return quarantine.keep(connection, load, rows)
+
+    def quarantined(self, table: Table, choice: KeptChoice, *, limit: int) -> Kept:
+        with self._connections.look(table.label) as connection:
+            return quarantined.look(connection, table, choice, limit)
+
+    def purge_quarantine(self, table: Table, choice: KeptChoice) -> int:
+        with self._connections.transaction(table.label) as connection:
+            return quarantined.purge(connection, table, choice)
 
     def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:
         return hook_session(self._connections, table, attempt)

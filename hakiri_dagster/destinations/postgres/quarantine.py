@@ -28,7 +28,8 @@ CREATE TABLE IF NOT EXISTS {table} (
     "chunkKey" text,
     "loadId" bigint,
     attempt integer,
-    target text)
+    target text,
+    "onFail" text)
 """
 
 _LOCK = "SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended('hakiri quarantine ' || %s::text, 0::bigint))"
@@ -39,12 +40,13 @@ WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p') AND a.attnum
 """
 
 # A table in the seed's own shape, made by another tool, gets what it lacks.
-_ADDED = frozenset({"message", "sourceFile", "chunkKey", "loadId", "attempt", "target"})
+_ADDED = frozenset({"message", "sourceFile", "chunkKey", "loadId", "attempt", "target", "onFail"})
 
 _ADD = """
 ALTER TABLE {table} ADD COLUMN IF NOT EXISTS message text, ADD COLUMN IF NOT EXISTS "sourceFile" text,
     ADD COLUMN IF NOT EXISTS "chunkKey" text, ADD COLUMN IF NOT EXISTS "loadId" bigint,
-    ADD COLUMN IF NOT EXISTS attempt integer, ADD COLUMN IF NOT EXISTS target text
+    ADD COLUMN IF NOT EXISTS attempt integer, ADD COLUMN IF NOT EXISTS target text,
+    ADD COLUMN IF NOT EXISTS "onFail" text
 """
 
 # What earlier tries of this slice set aside, and what the loads had that this one replaces. Rows of other published
@@ -60,7 +62,7 @@ WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s AND (target IS NULL O
 
 _COPY = """
 COPY {table} ("pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt,
-              target)
+              target, "onFail")
 FROM STDIN
 """
 
@@ -71,7 +73,7 @@ def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
     fence.check_fence(connection, load, lock=True)
     schema, name = load.table.quarantine_table
     first = next(rows, None)
-    present = _columns(connection, schema, name)
+    present = columns_of(connection, schema, name)
     if (present or first is not None) and not present >= _ADDED:
         _ensure(connection, schema, name, exists=bool(present))
     if present:
@@ -79,7 +81,7 @@ def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
     return _copy(connection, load, chain([first], rows), schema, name) if first is not None else 0
 
 
-def _columns(connection: Connection, schema: str, name: str) -> set[str]:
+def columns_of(connection: Connection, schema: str, name: str) -> set[str]:
     """None of a table that is not there."""
     return {column for (column,) in connection.execute(_COLUMNS, (stored_name(schema), stored_name(name)))}
 
@@ -128,7 +130,7 @@ def _copy(connection: Connection, load: Load, rows: Iterable[BadRow], schema: st
                     (
                         table.pipeline_id, load.run_id, table.name, row.rule, row.row, _text(row.message),
                         _text(row.source_file), load.slice.chunk.key, load.fence.load_id, load.attempt,
-                        target,
+                        target, row.on_fail,
                     )
                 )  # fmt: skip
         return cursor.rowcount

@@ -51,7 +51,6 @@ def test_every_quality_key_of_the_seed_is_refused_by_name_at_its_own_place(read:
     told = {lines[p.line - 1][p.column - 1 :].split('"')[1]: p.message for p in reading.problems if p != of_the_hooks}
     assert told == {
         "datasetLevel": "dataset validators (`dataset_level`) are not yet built",
-        "rowLevel": "row rules (`row_level`) are not yet built",
     }
 
 
@@ -67,7 +66,6 @@ def test_the_design_quality_sections_are_refused_by_name(read: Read) -> None:
     problems = read(DESIGN_PROJECT + DESIGN_QUALITY, env=DESIGN_ENV).problems
     assert [problem.message for problem in problems] == [
         "dataset validators (`dataset_level`) are not yet built",
-        "row rules (`row_level`) are not yet built",
     ]
 
 
@@ -81,7 +79,7 @@ name = "a"
 transforms = [{ rename = { a = "b" } }]
 [[tables]]
 name = "b"
-rowLevel = [{ type = "not_null", field = "a" }]
+datasetLevel = { rowCount = { min = 1 } }
 """
     problems = read(None, {"shop.toml": text}).problems
     assert others(problems) == []

@@ -96,7 +96,13 @@ def test_a_row_that_cannot_be_stored_is_set_aside_with_its_reason(tmp_path: Path
     reports = run(staging(tmp_path, [WholeTable()]), pa.record_batch({"n": [1, -2, 3]}))
     assert [row["n"] for row in rows(tmp_path, reports[0])] == [1, 3]
     assert bad(tmp_path, reports[0]) == [
-        {"rule": "positive", "message": "n is negative", "row": '{"n": -2}', "source_file": None}
+        {
+            "rule": "positive",
+            "message": "n is negative",
+            "row": '{"n": -2}',
+            "source_file": None,
+            "on_fail": "skip",
+        }
     ]
     assert (reports[0]["rows"], reports[0]["bad_rows"], reports[0]["bad_sample"]) == (2, 1, "n is negative")
 

@@ -1,0 +1,110 @@
+"""Comparisons that are exact, of columns with bounds and with one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from hakiri_dagster.manifest.rule_spec import Comparison, moment_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_DIGITS = 76  # of Arrow's widest decimal
+_INT64 = (-(2**63), 2**63 - 1)
+
+Test = Callable[[pa.Array, pa.Scalar], pa.BooleanArray]
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+
+
+def is_time(kind: pa.DataType) -> bool:
+    return bool(at.is_date(kind) or at.is_timestamp(kind))
+
+
+def outside(array: pa.Array, low: float | str | None, high: float | str | None) -> pa.BooleanArray:
+    """NULL where the value is. NaN lies in no range."""
+    tests = []
+    if low is not None:
+        tests.append(_tested(array, low, pc.less, math.ceil))
+    if high is not None:
+        tests.append(_tested(array, high, pc.greater, math.floor))
+    if at.is_floating(array.type):
+        tests.append(pc.is_nan(array))
+    found = tests[0]
+    for test in tests[1:]:
+        found = pc.or_(found, test)
+    return found
+
+
+def _tested(array: pa.Array, bound: float | str, test: Test, to_whole: Callable[[float], int]) -> pa.BooleanArray:
+    if isinstance(bound, str):
+        return test(_microseconds(array), pa.scalar(_microseconds_of(bound), pa.int64()))
+    if at.is_integer(array.type):
+        lowest, highest = _INT64
+        whole = int(bound) if math.isinf(bound) else to_whole(bound)
+        return test(array.cast(pa.int64()), pa.scalar(min(max(whole, lowest), highest), pa.int64()))
+    if at.is_decimal(array.type):
+        return _decimal(array, Decimal(repr(bound)), test)
+    return test(array.cast(pa.float64()), pa.scalar(float(bound), pa.float64()))
+
+
+def _decimal(array: pa.Array, bound: Decimal, test: Test) -> pa.BooleanArray:
+    """A bound beyond all decimals is as good rounded."""
+    whole = array.type.precision - array.type.scale
+    scale = max(array.type.scale, -int(bound.as_tuple().exponent)) if bound.is_finite() else _MOST_DIGITS
+    if max(whole, bound.adjusted() + 1) + scale > _MOST_DIGITS:
+        return test(array.cast(pa.float64()), pa.scalar(float(bound), pa.float64()))
+    wide = pa.decimal256(_MOST_DIGITS, scale)
+    return test(array if scale == array.type.scale else array.cast(wide), pa.scalar(bound, wide))
+
+
+def _microseconds(array: pa.Array) -> pa.Array:
+    """Of dates and times, since 1970; without a zone they are UTC."""
+    zone = array.type.tz if at.is_timestamp(array.type) else None
+    return array.cast(pa.timestamp("us", zone)).cast(pa.int64())
+
+
+def _microseconds_of(bound: str) -> int:
+    since = moment_of(bound) - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+_BROKEN = {
+    "<": pc.greater_equal, "<=": pc.greater, "=": pc.not_equal, "!=": pc.equal, ">=": pc.less, ">": pc.less_equal,
+}  # fmt: skip
+
+
+def alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of the two can be compared."""
+    kinds = (is_text, is_number, is_time, at.is_boolean)
+    return any(kind(one) and kind(other) for kind in kinds)
+
+
+def breaks(one: pa.Array, op: Comparison, other: pa.Array) -> pa.BooleanArray:
+    """Where `one op other` does not hold; NULL where either is."""
+    if is_time(one.type):
+        one, other = _microseconds(one), _microseconds(other)
+    elif at.is_floating(one.type) or at.is_floating(other.type):
+        one, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)
+        unordered = pc.or_(pc.is_nan(one), pc.is_nan(other))
+        return pc.or_(_BROKEN[op](one, other), unordered)
+    elif is_number(one.type):
+        one, other = _as_decimal(one), _as_decimal(other)
+    return _BROKEN[op](one, other)
+
+
+def _as_decimal(array: pa.Array) -> pa.Array:
+    if at.is_integer(array.type):
+        return array.cast(pa.int64()).cast(pa.decimal128(19, 0))
+    return array

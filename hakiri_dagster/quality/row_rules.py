@@ -1,0 +1,156 @@
+"""Which rows of a batch break a rule: whole columns at a time, where the rows are staged.
+
+NULL passes every rule but `not_null`. A pattern is RE2's, whose time grows with the text and with nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from hakiri_dagster.manifest.rule_spec import (
+    CompareRule,
+    FieldTypeRule,
+    MaxLengthRule,
+    MinLengthRule,
+    NotNullRule,
+    OneOfRule,
+    RangeRule,
+    RegexRule,
+    RowRule,
+    id_of,
+)
+from hakiri_dagster.quality import comparable, readable_as
+
+Kinds = Mapping[str, pa.DataType]
+
+
+def broken_by(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    """None: no row breaks it."""
+    found = _broken(rule, _plain(batch.column(rule.field)), batch)
+    if found is None or not pc.any(found).as_py():
+        return None
+    return pc.fill_null(found, False)
+
+
+def _broken(rule: RowRule, array: pa.Array, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    match rule:
+        case NotNullRule():
+            return array.is_null() if array.null_count else None
+        case RegexRule(pattern=pattern):
+            return pc.invert(pc.match_substring_regex(array, pattern))
+        case RangeRule(min=low, max=high):
+            return comparable.outside(array, low, high)
+        case MaxLengthRule(max=most):
+            return pc.greater(_lengths(array), most)
+        case MinLengthRule(min=fewest):
+            return pc.less(_lengths(array), fewest)
+        case OneOfRule(values=values):
+            return pc.and_(array.is_valid(), pc.invert(pc.is_in(array, pa.array(values).cast(array.type))))
+        case FieldTypeRule(expected=expected):
+            return readable_as.unreadable(array, expected)
+        case CompareRule(op=op, other=other):
+            return comparable.breaks(array, op, _plain(batch.column(other)))
+        case _:
+            assert_never(rule)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode() if at.is_dictionary(array.type) else array
+
+
+def _lengths(array: pa.Array) -> pa.Array:
+    if comparable.is_text(array.type):
+        return pc.utf8_length(array)
+    return pc.list_value_length(array) if _is_list(array.type) else pc.binary_length(array)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(at.is_list(kind) or at.is_large_list(kind))
+
+
+def message_of(rule: RowRule) -> str:
+    """Beside a row that breaks it."""
+    return f"it does not hold that {shown(rule)}"
+
+
+def shown(rule: RowRule) -> str:
+    """What the rule asks for."""
+    match rule:
+        case NotNullRule():
+            return f"{rule.field} is not NULL"
+        case RegexRule(pattern=pattern):
+            return f"{rule.field} matches {pattern}"
+        case RangeRule(min=low, max=None):
+            return f"{rule.field} is at least {low}"
+        case RangeRule(min=None, max=high):
+            return f"{rule.field} is at most {high}"
+        case RangeRule(min=low, max=high):
+            return f"{rule.field} lies between {low} and {high}"
+        case MaxLengthRule(max=most):
+            return f"{rule.field} has at most {most} characters"
+        case MinLengthRule(min=fewest):
+            return f"{rule.field} has at least {fewest} characters"
+        case OneOfRule(values=values):
+            told = ", ".join(map(str, values[:_MOST_SHOWN]))
+            return f"{rule.field} is one of {told}{', …' if len(values) > _MOST_SHOWN else ''}"
+        case FieldTypeRule(expected=expected):
+            return f"{rule.field} can be read as {expected}"
+        case CompareRule(op=op, other=other):
+            return f"{rule.field} {op} {other}"
+        case _:
+            assert_never(rule)
+
+
+_MOST_SHOWN = 10
+
+
+def objections(rules: Sequence[RowRule], kinds: Kinds) -> Iterator[str]:
+    """Why rules cannot be asked of columns of these kinds."""
+    for rule in rules:
+        fields = [rule.field, *([rule.other] if isinstance(rule, CompareRule) else [])]
+        absent = [field for field in fields if field not in kinds]
+        for field in absent:
+            yield f"rule {id_of(rule)} is about {field}, which the source does not have"
+        if not absent and (wrong := _misfit(rule, kinds)) is not None:
+            yield f"rule {id_of(rule)}: {wrong}"
+
+
+def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
+    kind, field = kinds[rule.field], rule.field
+    match rule:
+        case NotNullRule():
+            return None
+        case RegexRule():
+            return None if comparable.is_text(kind) else f"{field} is {kind}, and a pattern is for text"
+        case RangeRule(min=low, max=high):
+            dates = isinstance(low if low is not None else high, str)
+            if dates and not comparable.is_time(kind):
+                return f"{field} is {kind}, and the bounds are dates"
+            if not dates and not comparable.is_number(kind):
+                return f"{field} is {kind}, and the bounds are numbers"
+            return None
+        case MaxLengthRule() | MinLengthRule():
+            fits = comparable.is_text(kind) or _is_list(kind) or at.is_binary(kind)
+            return None if fits else f"{field} is {kind}, which has no length"
+        case OneOfRule(values=values):
+            return _other_kind(field, kind, values)
+        case FieldTypeRule(expected=expected):
+            return None if readable_as.ever(expected, kind) else f"{field} is {kind}, and never a {expected}"
+        case CompareRule(other=other):
+            alike = comparable.alike(kind, kinds[other])
+            return None if alike else f"{field} is {kind} and {other} {kinds[other]}, which do not compare"
+        case _:
+            assert_never(rule)
+
+
+def _other_kind(field: str, kind: pa.DataType, values: Sequence[object]) -> str | None:
+    try:
+        pa.array(values).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return f"{field} is {kind}, which not all of the values are"
+    return None

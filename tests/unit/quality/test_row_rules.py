@@ -1,0 +1,151 @@
+"""Rules, asked of Arrow columns."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from hakiri_dagster.manifest.rule_spec import RowRule, RowRules, id_of
+from hakiri_dagster.quality.row_rules import broken_by, objections, shown
+
+RULE: TypeAdapter[RowRule] = TypeAdapter(RowRule)
+DAYS = pa.array([date(2024, 1, 1), date(2024, 1, 31), date(2024, 2, 1), None])
+CENTS = pa.array([Decimal("0.10"), Decimal("0.11"), Decimal("-1.00"), None], pa.decimal128(15, 2))
+NOON = pa.array([datetime(2024, 1, 1, 12, tzinfo=UTC), None], pa.timestamp("us", "UTC"))
+UUID = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
+
+
+def rule(**said: Any) -> RowRule:
+    return RULE.validate_python({"field": "v"} | said)
+
+
+def breaking(asked: RowRule, values: Any, **others: Any) -> list[int]:
+    """Where in the column the rows are that break it."""
+    batch = pa.record_batch({"v": values, **others})
+    assert list(objections([asked], {field.name: field.type for field in batch.schema})) == []
+    found = broken_by(asked, batch)
+    return [] if found is None else [index for index, broken in enumerate(found.to_pylist()) if broken]
+
+
+@pytest.mark.parametrize(
+    ("said", "values", "broken"),
+    [
+        ({"type": "not_null"}, ["a", None, ""], [1]),
+        ({"type": "regex", "pattern": "^.+@.+$"}, ["a@b", "ab", "", None], [1, 2]),
+        ({"type": "regex", "pattern": "b"}, ["abc", "ac"], [1]),
+        ({"type": "regex", "pattern": "(a+)+$"}, ["a" * 5000 + "!", "a"], [0]),
+        ({"type": "range", "min": 1, "max": 3}, [0, 1, 3, 4, None], [0, 3]),
+        ({"type": "range", "min": 0.5, "max": 2.5}, [0, 1, 2, 3], [0, 3]),
+        ({"type": "range", "max": 2**62}, [2**62, 2**62 + 1], [1]),
+        ({"type": "range", "min": 1e300}, [1, 2**62], [0, 1]),
+        ({"type": "range", "min": 0, "max": 0.1}, CENTS, [1, 2]),
+        ({"type": "range", "max": 0.105}, CENTS, [1]),
+        ({"type": "range", "max": 1e300}, CENTS, []),
+        ({"type": "range", "min": 0, "max": 1}, [0.5, float("nan"), float("inf"), None], [1, 2]),
+        ({"type": "range", "min": "2024-01-01", "max": "2024-01-31"}, DAYS, [2]),
+        ({"type": "range", "min": "2024-01-01T12:00:00Z"}, NOON, []),
+        ({"type": "range", "min": "2024-01-01T13:30:00+01:00"}, NOON, [0]),
+        ({"type": "max_length", "max": 2}, ["äö", "äöü", None], [1]),
+        ({"type": "min_length", "min": 1}, ["", "a", None], [0]),
+        ({"type": "max_length", "max": 1}, [[1], [1, 2], None], [1]),
+        ({"type": "one_of", "values": ["a", "b"]}, ["a", "c", None], [1]),
+        ({"type": "one_of", "values": [0.1, -1]}, CENTS, [1]),
+        ({"type": "field_type", "expected": "integer"}, ["1", "-2", "1.0", "", None], [2, 3]),
+        ({"type": "field_type", "expected": "integer"}, [1.0, 1.5], [1]),
+        ({"type": "field_type", "expected": "float"}, ["1", "1e3", ".5", "NaN", "x"], [4]),
+        ({"type": "field_type", "expected": "boolean"}, ["true", "F", "0", "maybe"], [3]),
+        ({"type": "field_type", "expected": "date"}, ["2024-02-29", "2023-02-29", "29.2.2024"], [1, 2]),
+        ({"type": "field_type", "expected": "timestamp"}, ["2024-02-29 06:00", "2024-01-01T06:00:00.5Z", "6:00"], [2]),
+        ({"type": "field_type", "expected": "json"}, ['{"a": [1]}', "{a}", None], [1]),
+        ({"type": "field_type", "expected": "uuid"}, [UUID, UUID.upper(), UUID[:-1]], [2]),
+        ({"type": "field_type", "expected": "string"}, [1, None], []),
+    ],
+)
+def test_a_rule_finds_the_rows_that_break_it(said: dict[str, Any], values: Any, broken: list[int]) -> None:
+    assert breaking(rule(**said), values) == broken
+
+
+@pytest.mark.parametrize(
+    ("op", "other", "broken"),
+    [
+        ("<", pa.array([2, 1, None]), [1]),
+        ("<=", pa.array([1.0, 0.5, 9.0]), [1]),
+        ("=", pa.array([Decimal("1.0"), Decimal("1.5"), None]), [1]),
+        ("!=", pa.array([1, 2, 3]), [0]),
+        (">=", pa.array([float("nan"), 1.0, 1.0]), [0]),
+    ],
+)
+def test_two_fields_of_a_row_are_compared(op: str, other: pa.Array, broken: list[int]) -> None:
+    assert breaking(rule(type="compare", op=op, other="w"), [1, 1, None], w=other) == broken
+
+
+def test_dates_compare_to_times() -> None:
+    assert breaking(rule(type="compare", op="<=", other="w"), DAYS[:2], w=NOON) == []
+
+
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**40))
+def test_a_range_of_whole_numbers_is_exact(values: list[int | None], low: int, width: int) -> None:
+    broken = breaking(rule(type="range", min=low, max=low + width), pa.array(values, pa.int64()))
+    assert broken == [i for i, value in enumerate(values) if value is not None and not low <= value <= low + width]
+
+
+@pytest.mark.parametrize(
+    ("said", "values", "told"),
+    [
+        ({"type": "regex", "pattern": "x"}, [1], "rule regex_v: v is int64, and a pattern is for text"),
+        ({"type": "range", "min": 1}, ["a"], "rule range_v: v is string, and the bounds are numbers"),
+        ({"type": "range", "min": "2024-01-01"}, [1], "rule range_v: v is int64, and the bounds are dates"),
+        ({"type": "max_length", "max": 1}, [1], "rule max_length_v: v is int64, which has no length"),
+        ({"type": "one_of", "values": ["a"]}, [1], "rule one_of_v: v is int64, which not all of the values are"),
+        ({"type": "field_type", "expected": "uuid"}, [1], "rule field_type_v: v is int64, and never a uuid"),
+        (
+            {"type": "compare", "op": "<", "other": "v", "field": "w"},
+            [1],
+            "rule compare_w is about w, which the source does not have",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_of_a_column_is_told(said: dict[str, Any], values: list[Any], told: str) -> None:
+    kinds = {"v": pa.array(values).type}
+    assert list(objections([rule(**said)], kinds)) == [told]
+
+
+def test_an_id_stays_when_a_bound_changes_and_tells_odd_names_apart() -> None:
+    assert id_of(rule(type="range", max=1)) == id_of(rule(type="range", max=2)) == "range_v"
+    odd = {id_of(rule(type="not_null", field=field)) for field in ("A b", "a b", "a_b", "ä", "x" * 200)}
+    assert len(odd) == 5
+    assert all(len(name) <= 63 for name in odd)
+
+
+def test_what_a_rule_asks_for_is_told_in_words() -> None:
+    assert shown(rule(type="range", min=0, max=150)) == "v lies between 0 and 150"
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ([{"type": "regex", "field": "v", "pattern": "("}], "is not a pattern: missing )"),
+        ([{"type": "regex", "field": "v", "pattern": r"(a)\1"}], "is not a pattern: invalid escape sequence"),
+        ([{"type": "regex", "field": "v", "pattern": "(?=a)"}], "is not a pattern: invalid perl operator"),
+        ([{"type": "range", "field": "v", "min": 2, "max": 1}], "min is 2 and max 1, so no value would pass"),
+        ([{"type": "range", "field": "v", "min": "2024-01-02", "max": "2024-01-01"}], "so no value would pass"),
+        ([{"type": "range", "field": "v", "min": "soon"}], "is neither a number nor a date"),
+        ([{"type": "range", "field": "v"}], "a range needs `min`, `max` or both"),
+        ([{"type": "range", "field": "v", "min": 1, "max": "2024-01-01"}], "must both be numbers, or both dates"),
+        ([{"type": "not_null", "field": "v"}] * 2, "two rules have the id `not_null_v`"),
+        ([{"type": "not_null", "field": "v", "id": "No"}], "is not the id of a rule"),
+        ([{"type": "not_null", "field": "v", "id": "no_rows_set_aside"}], "is the name of a check of our own"),
+        ([{"type": "not_null", "field": "v", "max_failed_rows": 1}], 'are for on_fail = "skip"'),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused(rules: list[dict[str, Any]], told: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(RowRules).validate_python(rules)
+    assert told in str(raised.value)
