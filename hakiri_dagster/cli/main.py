@@ -24,7 +24,9 @@ schema_app = typer.Typer(help="The manifest's JSON Schema, and what sources chan
 pipeline_app = typer.Typer(help="The project's pipelines.", no_args_is_help=True)
 postgres_app = typer.Typer(help="The project's embedded PostgreSQL.", no_args_is_help=True)
 backup_app = typer.Typer(help="Targets as they were before their loads.", no_args_is_help=True)
+quarantine_app = typer.Typer(help="Rows that were set aside, and why.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
+app.add_typer(quarantine_app, name="quarantine")
 app.add_typer(backup_app, name="backup")
 app.add_typer(pipeline_app, name="pipeline")
 app.add_typer(postgres_app, name="postgres")
@@ -196,6 +198,46 @@ def pipeline_show(pipeline_id: Id, as_json: Json = False) -> NoReturn:
     from hakiri_dagster.cli.manifest_commands import pipeline_show as run
 
     _exit(run(_project, pipeline_id, as_json))
+
+
+Rule = Annotated[str | None, typer.Option("--rule", metavar="RULE", help="Only rows about this rule.")]
+Field = Annotated[str | None, typer.Option("--field", metavar="COLUMN", help="Only rows about rules of this column.")]
+OfRun = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only rows that this run kept.")]
+OfChunk = Annotated[str | None, typer.Option("--chunk", metavar="KEY", help="Only rows of this chunk.")]
+OfTable = Annotated[str | None, typer.Option("--table", metavar="T", help="One table of the pipeline.")]
+
+
+@quarantine_app.command("show")
+def quarantine_show(
+    pipeline_id: Id,
+    table: OfTable = None,
+    rule: Rule = None,
+    field: Field = None,
+    run: OfRun = None,
+    chunk: OfChunk = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="How many rows are shown.")] = 10,
+    as_json: Json = False,
+) -> NoReturn:
+    """How many rows each rule has set aside, and some of them, the newest first."""
+    from hakiri_dagster.cli.quarantine_commands import Filters, show
+
+    _exit(show(_project, pipeline_id, table, Filters(rule, field, run, chunk), limit, as_json))
+
+
+@quarantine_app.command("purge")
+def quarantine_purge(
+    pipeline_id: Id,
+    table: OfTable = None,
+    rule: Rule = None,
+    field: Field = None,
+    run: OfRun = None,
+    chunk: OfChunk = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> NoReturn:
+    """Delete rows that were set aside. They are not loaded any more."""
+    from hakiri_dagster.cli.quarantine_commands import Filters, purge
+
+    _exit(purge(_project, pipeline_id, table, Filters(rule, field, run, chunk), unasked=yes))
 
 
 @backup_app.command("list")

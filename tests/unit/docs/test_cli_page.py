@@ -16,6 +16,7 @@ from hakiri_dagster.cli.alerts_command import AlertDocument
 from hakiri_dagster.cli.backup_commands import BackupDocument
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
+from hakiri_dagster.cli.quarantine_commands import CountDocument, RowDocument, TableDocument
 from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.engine.doctor import Check
 from hakiri_dagster.errors import Problem
@@ -111,6 +112,13 @@ def test_the_answer_of_alerts() -> None:
 def test_the_answer_of_backup_list() -> None:
     (backup,) = ANSWERS["backup list"]["backups"]
     assert list(backup) == list(names(BackupDocument))
+
+
+def test_the_answer_of_quarantine_show() -> None:
+    (table,) = ANSWERS["quarantine show"]["tables"]
+    assert list(table) == list(names(TableDocument))
+    assert [list(count) for count in table["counts"]] == [list(names(CountDocument))]
+    assert [list(row) for row in table["sample"]] == [list(names(RowDocument))]
 
 
 def test_the_answer_of_doctor() -> None:
