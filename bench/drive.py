@@ -22,6 +22,7 @@ class Applied:
     seconds: float
     rows: int
     chunks: int
+    quarantined: int
 
 
 def apply_cold(project: Path, env: Mapping[str, str]) -> Applied:
@@ -97,7 +98,12 @@ def _applied(document: Mapping[str, Any], seconds: float) -> Applied:
     errors = [table["error"] for table in tables if table["error"] or table["chunks"]["failed"]]
     if errors:
         raise SystemExit(f"the load failed: {errors}")
-    return Applied(seconds, sum(t["rows"] for t in tables), sum(t["chunks"]["done"] for t in tables))
+    rows, chunks, aside = (sum(counts) for counts in zip(*map(_counts, tables), strict=True))
+    return Applied(seconds, rows, chunks, aside)
+
+
+def _counts(table: Mapping[str, Any]) -> tuple[int, int, int]:
+    return table["rows"], table["chunks"]["done"], table["quarantined"]
 
 
 def _serve(project: Path) -> None:

@@ -16,6 +16,7 @@ from memory import PeakMemory
 from projects import SCHEMA, Project, fresh_project
 from readers import Reads, reading
 from reference import Warehouse, copy_seconds, dlt_seconds, keyed_copy_seconds, scd2_seconds, upsert_seconds
+from rules import ONE_IN_A_HUNDRED, TWENTY, Rule
 from tpch import KEYS, Data, small_files
 
 from hakiri_dagster.engine.embedded_postgres import Server
@@ -92,6 +93,14 @@ source = { connector = "files", config = { path = "work" } }
 tables = [{ name = "lineitem", path = "work/*.parquet" }]
 load = { mode = "truncate" }
 """
+RULED = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "lineitem", path = "work/*.parquet" }]
+load = { mode = "truncate" }
+row_level = RULES
+"""
 POINT_READS = """
 \\set order random(1, ORDERS)
 SELECT l_quantity FROM measured.lineitem WHERE l_orderkey = :order AND l_linenumber = 1;
@@ -163,6 +172,25 @@ def truncate_against_dlt(bench: Bench) -> Iterator[Row]:
         lambda: _lineitem(bench, LINEITEM), "dlt", lambda: dlt_seconds(bench.warehouse, bench.data, "lineitem")
     )
     yield _ratio("the same, beside dlt (Parquet, ADBC)", seconds, "dlt", dlt, 1.0)
+
+
+def row_rules(bench: Bench) -> Iterator[Row]:
+    """Against the same load without rules; 1% of the rows to set aside are told, and not loaded."""
+    seconds, without = bench.interleaved(
+        lambda: _lineitem(bench, _ruled(TWENTY)), "without rules", lambda: _lineitem(bench, LINEITEM)
+    )
+    yield _ratio("lineitem → `truncate` with 20 row rules", seconds, "without", without, 1.25)
+    seconds, without = bench.interleaved(
+        lambda: _lineitem(bench, _ruled([*TWENTY, ONE_IN_A_HUNDRED])), "without", lambda: _lineitem(bench, LINEITEM)
+    )
+    yield _ratio("the same, 1% of the rows to quarantine", seconds, "without", without, 1.4)
+
+
+def _ruled(rules: Sequence[Rule]) -> str:
+    listed = ", ".join(
+        "{ " + ", ".join(f"{key} = {json.dumps(said)}" for key, said in rule.items()) + " }" for rule in rules
+    )
+    return RULED.replace("RULES", f"[{listed}]")
 
 
 def append_monthly(bench: Bench) -> Iterator[Row]:
@@ -325,6 +353,7 @@ def memory(bench: Bench) -> Iterator[Row]:
 WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "truncate": truncate,
     "dlt": truncate_against_dlt,
+    "row-rules": row_rules,
     "append": append_monthly,
     "blue-green": blue_green,
     "blue-green-readers": blue_green_readers,
@@ -356,9 +385,9 @@ def _from_postgres(bench: Bench) -> float:
 def _measured(bench: Bench, project: Project) -> float:
     expected = pq.ParquetFile(bench.data.parquet("lineitem")).metadata.num_rows
     applied = _warm(project, expected)
-    stored = bench.warehouse.count(SCHEMA, "lineitem")
+    stored = bench.warehouse.count(SCHEMA, "lineitem") + applied.quarantined
     if stored != expected:
-        raise SystemExit(f"{stored} rows are stored, {expected} expected")
+        raise SystemExit(f"{stored} rows are stored or set aside, {expected} expected")
     return applied.seconds
 
 
@@ -366,7 +395,7 @@ def _warm(project: Project, expected_rows: int) -> Applied:
     with Engine(project.folder, project.env) as engine:
         engine.apply("warm-up")
         applied = engine.apply("work")
-    if applied.rows != expected_rows:
+    if applied.rows + applied.quarantined != expected_rows:
         raise SystemExit(f"{applied.rows} rows were loaded, {expected_rows} expected")
     return applied
 
