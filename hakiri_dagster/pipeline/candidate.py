@@ -6,7 +6,6 @@ the destination is busy meanwhile, and compares what it gave with the result whe
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +21,7 @@ from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.engine.spark import interrupt_attempt, tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import HakiriError, RowCountMismatch
-from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX
+from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX, SliceFiles
 from hakiri_dagster.pipeline.staging import StagingPlan
 
 _LOOK_AGAIN_SECONDS = 0.02
@@ -83,8 +82,7 @@ class Staging:
     def bad_rows(self, index: int) -> Iterator[BadRow]:
         for name in self.report(index).bad_files:
             with (self._directory / name).open(encoding="utf-8") as lines:
-                for line in lines:
-                    yield BadRow(**json.loads(line))
+                yield from SliceFiles.kept_in(lines)
 
     def report(self, index: int) -> SliceReport:
         return self.reports().get(index, SliceReport())

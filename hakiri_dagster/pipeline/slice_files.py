@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
-from hakiri_dagster.destinations.contract import RowEncoder
+from hakiri_dagster.destinations.contract import BadRow, RowEncoder
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 
 BLOCK_BYTES = 8 * 1024 * 1024
@@ -58,6 +59,7 @@ class SliceFiles:
     discard_sample: str | None = None
     broken: list[int] = field(default_factory=list)
     """How many rows broke each of the table's rules."""
+    _bad_about: tuple[str, str, str | None, RowOnFail] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
@@ -92,13 +94,28 @@ class SliceFiles:
         """For the quarantine, whether or not the row goes on."""
         if self.bad is None:
             self.bad = self._bad_path.open("w", encoding="utf-8")
-        entry = {"rule": rule, "message": message, "row": row, "source_file": source_file, "on_fail": on_fail}
-        self.bad.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        about = (rule, message, source_file, on_fail)
+        if about != self._bad_about:  # many rows one after the other are there for one reason
+            self.bad.write(json.dumps(about, ensure_ascii=False) + "\n")
+            self._bad_about = about
+        self.bad.write(row + "\n")
 
     def discard(self, values: int, message: str) -> None:
         self.discarded += values
         if self.discard_sample is None:
             self.discard_sample = message
+
+    @staticmethod
+    def kept_in(lines: Iterable[str]) -> Iterator[BadRow]:
+        """What `keep` has written: rows are objects, and what they are there for is a list before them."""
+        rule, message = "", ""
+        source_file: str | None = None
+        on_fail: RowOnFail = "skip"
+        for line in lines:
+            if line.startswith("["):
+                rule, message, source_file, on_fail = json.loads(line)
+            else:
+                yield BadRow(rule, message, line.rstrip("\n"), source_file, on_fail)
 
     @property
     def _bad_path(self) -> Path:

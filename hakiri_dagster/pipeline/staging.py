@@ -7,7 +7,6 @@ report names does not exist for the publisher. So a retried or zombie task can n
 from __future__ import annotations
 
 import json
-import math
 import os
 import uuid
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from hakiri_dagster.destinations.contract import (
     Refusal,
 )
 from hakiri_dagster.manifest.rule_spec import RowRule, id_of
+from hakiri_dagster.pipeline.row_json import rows_as_json, storable
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
 from hakiri_dagster.quality.row_rules import broken_by, message_of
@@ -130,7 +130,7 @@ class _Task:
             self._files(max(slice_index, 0)).set_aside(
                 MALFORMED_RULE,
                 told["reason"],
-                json.dumps(_storable({"line": told["line"]}), ensure_ascii=False),
+                json.dumps({"line": storable(told["line"])}, ensure_ascii=False),
                 self._paths_of(one)[0],
             )
         return batch.filter(pc.invert(broken))
@@ -286,9 +286,8 @@ class _Task:
     ) -> Iterator[tuple[int, str, str | None]]:
         """The slice of each chosen row, the row as JSON, and the file it is from."""
         chosen = batch.filter(pa.array(mask))
-        rows = chosen.select(list(self._plan.source_columns)).to_pylist()
-        for slice_index, row, path in zip(slices[mask].tolist(), rows, self._paths_of(chosen), strict=True):
-            yield slice_index, json.dumps(_storable(row), ensure_ascii=False), path
+        rows = rows_as_json(chosen.select(list(self._plan.source_columns)))
+        yield from zip(slices[mask].tolist(), rows, self._paths_of(chosen), strict=True)
 
     def _files(self, index: int) -> SliceFiles:
         files = self._slices.get(index)
@@ -302,22 +301,3 @@ class _Task:
             )
             self._slices[index] = files
         return files
-
-
-def _storable(value: object) -> object:
-    """As JSON that a jsonb column takes: it has neither NaN nor U+0000."""
-    match value:
-        case None | bool() | int():
-            return value
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case str():
-            return value.replace("\x00", "\\u0000")
-        case bytes():
-            return value.hex()
-        case dict():
-            return {str(_storable(key)): _storable(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_storable(item) for item in value]
-        case _:
-            return str(value)

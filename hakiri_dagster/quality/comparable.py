@@ -60,13 +60,18 @@ def _tested(array: pa.Array, bound: float | str, test: Test, to_whole: Callable[
 
 
 def _decimal(array: pa.Array, bound: Decimal, test: Test) -> pa.BooleanArray:
-    """A bound beyond all decimals is as good rounded."""
-    whole = array.type.precision - array.type.scale
-    scale = max(array.type.scale, -int(bound.as_tuple().exponent)) if bound.is_finite() else _MOST_DIGITS
-    if max(whole, bound.adjusted() + 1) + scale > _MOST_DIGITS:
+    """Of the column's own type where that holds the bound, for then nothing is cast. One beyond all decimals is as good
+    rounded."""
+    if not bound.is_finite():
+        return test(array.cast(pa.float64()), pa.scalar(float(bound), pa.float64()))
+    kind, digits = array.type, max(bound.adjusted() + 1, 0)
+    scale = max(kind.scale, -int(bound.as_tuple().exponent))
+    if scale == kind.scale and digits + scale <= kind.precision:
+        return test(array, pa.scalar(bound, kind))
+    if max(kind.precision - kind.scale, digits) + scale > _MOST_DIGITS:
         return test(array.cast(pa.float64()), pa.scalar(float(bound), pa.float64()))
     wide = pa.decimal256(_MOST_DIGITS, scale)
-    return test(array if scale == array.type.scale else array.cast(wide), pa.scalar(bound, wide))
+    return test(array.cast(wide), pa.scalar(bound, wide))
 
 
 def _microseconds(array: pa.Array) -> pa.Array:

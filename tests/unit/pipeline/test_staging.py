@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, FileOrigin
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Refusal
+from hakiri_dagster.pipeline.slice_files import SliceFiles
 from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.staging import StagingPlan
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
@@ -74,7 +75,8 @@ def rows(directory: Path, report: dict[str, object]) -> list[dict[str, object]]:
 
 
 def bad(directory: Path, report: dict[str, object]) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (directory / str(report["bad_file"])).read_text().splitlines()]
+    with (directory / str(report["bad_file"])).open(encoding="utf-8") as lines:
+        return [asdict(row) for row in SliceFiles.kept_in(lines)]
 
 
 def test_rows_and_their_load_id_are_written_and_counted(tmp_path: Path) -> None:
