@@ -1,7 +1,7 @@
 """The way of one row, in order:
 
-survey → claim → pre-hooks → read → project → stage ─┬→ candidate → prepare → publish → audit DB → post-hooks
-                                                     └→ quarantine
+survey → claim → pre-hooks → read → project → rules → stage ─┬→ candidate → prepare → gate → publish
+                                                             └→ quarantine           → audit DB → post-hooks
 
 Each step lives in one module behind this file. Nothing here knows Dagster, a driver or a load mode.
 """
