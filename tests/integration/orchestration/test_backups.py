@@ -98,6 +98,6 @@ def test_it_is_refused_while_a_run_has_the_table_and_without_anybody_to_ask(
             ttl_seconds=60,
             holder_is_dead=lambda _: None,
         )
-    with pytest.raises(UsageError, match=r"a run is at work on the table: elsewhere.* holds chunk full"):
+    with pytest.raises(UsageError, match=r"a run is at work on the table: process 1 on elsewhere holds chunk full"):
         restored(shop)
     assert shop.column("orders", "v") == ["b"]
