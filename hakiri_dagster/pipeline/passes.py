@@ -118,13 +118,14 @@ def _stage(
         keeps_misfits=table.contract == "discard_value",
         rules=table.validation.row_level,
     )
-    if reading.direct is not None and not empty_as_null and not full_provenance:
-        parts = reading.direct.parts
-        numbers = frame.sparkSession.range(0, parts, 1, parts)
-        staged = numbers.mapInArrow(DirectStaging(reading.direct, plan), REPORT_SCHEMA)
-    else:
-        staged = map_in_arrow(frame, plan, REPORT_SCHEMA)
-    return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain)
+    with translate_spark_errors():  # a JVM may die between any two words to it
+        if reading.direct is not None and not empty_as_null and not full_provenance:
+            parts = reading.direct.parts
+            numbers = frame.sparkSession.range(0, parts, 1, parts)
+            staged = numbers.mapInArrow(DirectStaging(reading.direct, plan), REPORT_SCHEMA)
+        else:
+            staged = map_in_arrow(frame, plan, REPORT_SCHEMA)
+        return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain)
 
 
 def _slice(way: Way, target: Target, staging: Staging, index: int, claim: ClaimedSlice) -> StagedSlice:

@@ -343,7 +343,7 @@ class TestLostEngines:
         assert eventually(lambda: bool(jvms(project)) and (moment != "while it loads" or is_loading(project)))
         kill(min(jvms(project), key=lambda process: process.create_time()))
         done = project.finish(apply)
-        assert done.code == 0, done
+        assert done.code == 0, done.out + done.err
         assert loaded_exactly_once(project)
 
 
