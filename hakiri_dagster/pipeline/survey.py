@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType
 
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
@@ -22,6 +20,7 @@ from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, 
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.again import loaded_again
+from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.chunks import OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
@@ -83,7 +82,7 @@ class Survey:
     def _rule_objections(self) -> Iterator[str]:
         rules, schema = self.table.validation.row_level, self.discovery.schema
         if rules and schema is not None:
-            kinds = {column.name: to_arrow_type(DataType.fromDDL(column.spark_type)) for column in schema.columns}
+            kinds = {column.name: arrow_type(column.spark_type) for column in schema.columns}
             yield from objections(rules, kinds)
 
     @property

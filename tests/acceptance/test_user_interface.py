@@ -59,7 +59,15 @@ def served(new_project: NewProject) -> Iterator[Served]:
             "id": "people",
             "source": files,
             "tables": [
-                {"name": "guests", "columns": {"signed_up": "date"}, "load": {"mode": "truncate"}},
+                {
+                    "name": "guests",
+                    "columns": {"signed_up": "date"},
+                    "load": {"mode": "truncate"},
+                    "row_level": [
+                        {"type": "not_null", "field": "guest_id"},
+                        {"type": "range", "field": "signed_up", "min": "2024-06-01", "on_fail": "warn"},
+                    ],
+                },
                 {
                     "name": "visits",
                     "load": {"mode": "truncate", "fail_on_empty_source": False, "on_miss_action": "alert"},
@@ -96,6 +104,13 @@ def test_rows_that_were_set_aside_show_as_a_warning_with_their_reason(served: Se
     visit(served.page, "/assets/people/guests?view=checks", "no_rows_set_aside", "Failed", "rows_set_aside")
     see(served.page, "`signed_up` is no date")
     keep_screenshot(served.page, "check")
+
+
+def test_each_row_rule_shows_as_a_check_with_what_it_asks_for(served: Served) -> None:
+    visit(served.page, "/assets/people/guests?view=checks", "not_null_guest_id", "range_signed_up", "Succeeded")
+    served.page.get_by_text("range_signed_up").first.click()
+    see(served.page, "signed_up is at least 2024-06-01", "violations")
+    keep_screenshot(served.page, "rules")
 
 
 def test_an_alert_shows_as_an_observation_with_its_reason(served: Served) -> None:

@@ -11,8 +11,8 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.swap.leftovers import is_ours
-from hakiri_dagster.destinations.postgres.types import arrow_type
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import SourceSchema
 
 _MOST_COLUMNS = 1600

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from psycopg import sql
 
+from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import Column
 
 _ALIASES = {
@@ -69,41 +70,28 @@ def type_in_ddl(text: str) -> sql.SQL:
     return sql.SQL(text)  # parse_type lets nothing but a type's spelling pass
 
 
-_SCALARS: dict[str, tuple[str, pa.DataType]] = {
-    "string": ("text", pa.string()),
-    "tinyint": ("smallint", pa.int8()), "byte": ("smallint", pa.int8()),
-    "smallint": ("smallint", pa.int16()), "short": ("smallint", pa.int16()),
-    "int": ("integer", pa.int32()), "integer": ("integer", pa.int32()),
-    "bigint": ("bigint", pa.int64()), "long": ("bigint", pa.int64()),
-    "float": ("real", pa.float32()), "real": ("real", pa.float32()),
-    "double": ("double precision", pa.float64()),
-    "boolean": ("boolean", pa.bool_()),
-    "date": ("date", pa.date32()),
-    "timestamp": ("timestamp with time zone", pa.timestamp("us", "UTC")),
-    "timestamp_ltz": ("timestamp with time zone", pa.timestamp("us", "UTC")),
-    "timestamp_ntz": ("timestamp without time zone", pa.timestamp("us")),
-    "binary": ("bytea", pa.binary()),
-    "time": ("time without time zone", pa.time64("us")),
-    "void": ("text", pa.null()),
-}  # fmt: skip
-
-
-def arrow_type(spark_type: str) -> pa.DataType:
-    """What a column of a Spark DDL type holds in Arrow; structs and maps as an empty struct."""
-    text = spark_type.strip().lower()
-    if text.startswith("array<"):
-        return pa.list_(arrow_type(text[6:-1]))
-    if text.startswith(("struct<", "map<", "variant")):
-        return pa.struct([])
-    if text.startswith("interval"):
-        return pa.duration("us")
-    name, _, args = text.partition("(")
-    if name in ("decimal", "dec", "numeric"):
-        precision, _, scale = args.rstrip(")").partition(",")
-        return pa.decimal128(int(precision or 10), int(scale or 0))
-    if name in _SCALARS:
-        return _SCALARS[name][1]
-    return pa.string()
+_NATURAL: dict[str, str] = {
+    "string": "text",
+    "tinyint": "smallint",
+    "byte": "smallint",
+    "smallint": "smallint",
+    "short": "smallint",
+    "int": "integer",
+    "integer": "integer",
+    "bigint": "bigint",
+    "long": "bigint",
+    "float": "real",
+    "real": "real",
+    "double": "double precision",
+    "boolean": "boolean",
+    "date": "date",
+    "timestamp": "timestamp with time zone",
+    "timestamp_ltz": "timestamp with time zone",
+    "timestamp_ntz": "timestamp without time zone",
+    "binary": "bytea",
+    "time": "time without time zone",
+    "void": "text",
+}
 
 
 def natural_type(spark_type: str) -> PgType:
@@ -122,7 +110,7 @@ def natural_type(spark_type: str) -> PgType:
     if pa.types.is_duration(arrow):
         return PgType("interval")
     name = spark_type.strip().lower().partition("(")[0]
-    return PgType(_SCALARS[name][0] if name in _SCALARS else "text")
+    return PgType(_NATURAL.get(name, "text"))
 
 
 def wanted_type(column: Column, declared: str | None) -> str:

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from hakiri_dagster.destinations.postgres.catalog import stored_name
-from hakiri_dagster.destinations.postgres.types import PgType, arrow_type, natural_type, parse_type
+from hakiri_dagster.destinations.postgres.types import PgType, natural_type, parse_type
+from hakiri_dagster.planning.arrow_types import arrow_type
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from hakiri_dagster.destinations.contract import (
     PreparedLoad,
 )
 from hakiri_dagster.destinations.postgres.destination import PostgresDestination, open_destination
-from hakiri_dagster.destinations.postgres.types import arrow_type
 from hakiri_dagster.manifest.load_spec import LoadMode, LoadSpec
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
 from hakiri_dagster.manifest.tables import Endpoint, Origin, Table
+from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.chunks import Bounds, Chunk, CursorRange, Interval, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import Column, SourceSchema
 

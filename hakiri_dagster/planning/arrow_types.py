@@ -1,0 +1,46 @@
+"""What a source's columns hold in Arrow, by Spark's words for their types; asked without a Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+_SCALARS: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "tinyint": pa.int8(),
+    "byte": pa.int8(),
+    "smallint": pa.int16(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ltz": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+    "time": pa.time64("us"),
+    "void": pa.null(),
+}
+
+
+def arrow_type(spark_type: str) -> pa.DataType:
+    """What a column of a Spark DDL type holds in Arrow; structs and maps as an empty struct."""
+    text = spark_type.strip().lower()
+    if text.startswith("array<"):
+        return pa.list_(arrow_type(text[6:-1]))
+    if text.startswith(("struct<", "map<", "variant")):
+        return pa.struct([])
+    if text.startswith("interval"):
+        return pa.duration("us")
+    name, _, args = text.partition("(")
+    if name in ("decimal", "dec", "numeric"):
+        precision, _, scale = args.rstrip(")").partition(",")
+        return pa.decimal128(int(precision or 10), int(scale or 0))
+    return _SCALARS.get(name, pa.string())
