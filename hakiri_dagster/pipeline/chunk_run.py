@@ -16,7 +16,6 @@ from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Targ
 from hakiri_dagster.engine.process_identity import where_it_ran
 from hakiri_dagster.errors import EmptySource, HakiriError, RowsRefused
 from hakiri_dagster.manifest.rule_spec import id_of
-from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
@@ -29,7 +28,8 @@ from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
-from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome, outcomes_of, refused_by_rules
+from hakiri_dagster.pipeline.row_refusals import not_storable, nothing_left, refused_by_rules
+from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome, outcomes_of
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
@@ -188,7 +188,7 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
         if not slice_.report.bad_rows:
             raise
         _set_aside(way, slice_)
-        raise _nothing_left(way.table, slice_) from error
+        raise nothing_left(way.table, slice_.claimed.key, slice_.report) from error
     for note in load.notes:
         way.observer.warned(way.table, note)
     try:
@@ -227,7 +227,7 @@ def _ready(way: Way, target: Target, prepared: _Prepared) -> ChunkStep:
     _warn_of_rules(way, prepared.slice, outcomes)
     if report.bad_rows and table.load.bad_rows == "abort":
         prepared.load.undo()
-        return _failed(way, prepared.slice.claimed, _refusal(table, prepared.slice))
+        return _failed(way, prepared.slice.claimed, not_storable(table, prepared.slice.claimed.key, report))
     return PreparedChunk(
         table=table,
         key=prepared.slice.claimed.key,
@@ -294,29 +294,3 @@ def _failed(way: Way, claim: ClaimedSlice, error: HakiriError, outcomes: tuple[R
     way.totals.errors.append(error)
     way.observer.failed(way.table, claim.key, error)
     return FailedChunk(claim.key, error, outcomes)
-
-
-def _refusal(table: Table, slice_: StagedSlice) -> RowsRefused:
-    report = slice_.report
-    return _refused(
-        table,
-        slice_,
-        f'{report.bad_rows} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.bad_sample}',
-        'mend the source, or set bad_rows = "quarantine"',
-    )
-
-
-def _nothing_left(table: Table, slice_: StagedSlice) -> RowsRefused:
-    """The source is not empty, so nobody should be told to allow for that."""
-    report = slice_.report
-    return _refused(
-        table,
-        slice_,
-        f"none of {report.bad_rows} row(s) can be loaded, so nothing was changed; the first: {report.bad_sample}",
-        "mend the source, or the types under `columns`",
-    )
-
-
-def _refused(table: Table, slice_: StagedSlice, message: str, cure: str) -> RowsRefused:
-    kept = f"they are kept in {table.quarantine_place}; " if table.validation.quarantine.enabled else ""
-    return RowsRefused(message, where=f"{table.label}, chunk {slice_.claimed.key}", hint=f"{kept}{cure}")

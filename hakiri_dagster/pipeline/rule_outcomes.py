@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hakiri_dagster.errors import RowsRefused
 from hakiri_dagster.manifest.rule_spec import RowRule, id_of
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.candidate import SliceReport
@@ -46,15 +44,3 @@ def outcomes_of(table: Table, report: SliceReport) -> tuple[RuleOutcome, ...]:
     broken = report.broken or (0,) * len(rules)
     rows = report.rows + report.bad_rows
     return tuple(RuleOutcome(rule, rows, count) for rule, count in zip(rules, broken, strict=True))
-
-
-def refused_by_rules(table: Table, key: str, outcomes: Sequence[RuleOutcome]) -> RowsRefused | None:
-    stopping = [reason for outcome in outcomes if (reason := outcome.why_it_stops) is not None]
-    if not stopping:
-        return None
-    kept = f"such rows are kept in {table.quarantine_place}; " if table.validation.quarantine.enabled else ""
-    return RowsRefused(
-        f"nothing was published: {'; '.join(stopping)}",
-        where=f"{table.label}, chunk {key}",
-        hint=f"{kept}mend the source, or the rule",
-    )

@@ -1,0 +1,44 @@
+"""Why the rows of a slice keep it from being published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hakiri_dagster.errors import RowsRefused
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.candidate import SliceReport
+from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome
+
+
+def not_storable(table: Table, key: str, report: SliceReport) -> RowsRefused:
+    return _refused(
+        table,
+        key,
+        f'{report.bad_rows} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.bad_sample}',
+        kept="they are kept",
+        cure='mend the source, or set bad_rows = "quarantine"',
+    )
+
+
+def nothing_left(table: Table, key: str, report: SliceReport) -> RowsRefused:
+    """The source is not empty, so nobody should be told to allow for that."""
+    return _refused(
+        table,
+        key,
+        f"none of {report.bad_rows} row(s) can be loaded, so nothing was changed; the first: {report.bad_sample}",
+        kept="they are kept",
+        cure="mend the source, or the types under `columns`",
+    )
+
+
+def refused_by_rules(table: Table, key: str, outcomes: Sequence[RuleOutcome]) -> RowsRefused | None:
+    stopping = [reason for outcome in outcomes if (reason := outcome.why_it_stops) is not None]
+    if not stopping:
+        return None
+    message = f"nothing was published: {'; '.join(stopping)}"
+    return _refused(table, key, message, kept="such rows are kept", cure="mend the source, or the rule")
+
+
+def _refused(table: Table, key: str, message: str, *, kept: str, cure: str) -> RowsRefused:
+    place = f"{kept} in {table.quarantine_place}; " if table.validation.quarantine.enabled else ""
+    return RowsRefused(message, where=f"{table.label}, chunk {key}", hint=f"{place}{cure}")
