@@ -1,10 +1,12 @@
-"""What a source's columns hold in Arrow, by Spark's words for their types; asked without a Spark."""
+"""What a source's columns hold in Arrow, by Spark's words for their types, and which types are of one kind; asked
+without a Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyarrow.types as at
 
 _SCALARS: Mapping[str, pa.DataType] = {
     "string": pa.string(),
@@ -44,3 +46,25 @@ def arrow_type(spark_type: str) -> pa.DataType:
         precision, _, scale = args.rstrip(")").partition(",")
         return pa.decimal128(int(precision or 10), int(scale or 0))
     return _SCALARS.get(name, pa.string())
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        at.is_binary(kind) or at.is_large_binary(kind) or at.is_fixed_size_binary(kind) or at.is_binary_view(kind)
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind))
+
+
+def is_time(kind: pa.DataType) -> bool:
+    return bool(at.is_date(kind) or at.is_timestamp(kind))

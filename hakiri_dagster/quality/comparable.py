@@ -12,24 +12,13 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from hakiri_dagster.manifest.rule_spec import Comparison, moment_of
+from hakiri_dagster.planning.arrow_types import is_number, is_text, is_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_DIGITS = 76  # of Arrow's widest decimal
 _INT64 = (-(2**63), 2**63 - 1)
 
 Test = Callable[[pa.Array, pa.Scalar], pa.BooleanArray]
-
-
-def is_text(kind: pa.DataType) -> bool:
-    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
-
-
-def is_number(kind: pa.DataType) -> bool:
-    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
-
-
-def is_time(kind: pa.DataType) -> bool:
-    return bool(at.is_date(kind) or at.is_timestamp(kind))
 
 
 def outside(array: pa.Array, low: float | str | None, high: float | str | None) -> pa.BooleanArray:

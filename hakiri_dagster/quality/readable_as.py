@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from hakiri_dagster.manifest.rule_spec import FieldTypeName
-from hakiri_dagster.quality.comparable import is_number, is_text, is_time
+from hakiri_dagster.planning.arrow_types import is_number, is_text, is_time
 
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
 _FLOAT = r"(?i)^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*$|^\s*([+-]?inf(inity)?|nan)\s*$"

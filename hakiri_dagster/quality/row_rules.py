@@ -24,6 +24,7 @@ from hakiri_dagster.manifest.rule_spec import (
     RowRule,
     id_of,
 )
+from hakiri_dagster.planning.arrow_types import is_list, is_number, is_text, is_time
 from hakiri_dagster.quality import comparable, readable_as
 
 Kinds = Mapping[str, pa.DataType]
@@ -64,13 +65,9 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _lengths(array: pa.Array) -> pa.Array:
-    if comparable.is_text(array.type):
+    if is_text(array.type):
         return pc.utf8_length(array)
-    return pc.list_value_length(array) if _is_list(array.type) else pc.binary_length(array)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(at.is_list(kind) or at.is_large_list(kind))
+    return pc.list_value_length(array) if is_list(array.type) else pc.binary_length(array)
 
 
 def message_of(rule: RowRule) -> str:
@@ -126,16 +123,16 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
         case NotNullRule():
             return None
         case RegexRule():
-            return None if comparable.is_text(kind) else f"{field} is {kind}, and a pattern is for text"
+            return None if is_text(kind) else f"{field} is {kind}, and a pattern is for text"
         case RangeRule(min=low, max=high):
             dates = isinstance(low if low is not None else high, str)
-            if dates and not comparable.is_time(kind):
+            if dates and not is_time(kind):
                 return f"{field} is {kind}, and the bounds are dates"
-            if not dates and not comparable.is_number(kind):
+            if not dates and not is_number(kind):
                 return f"{field} is {kind}, and the bounds are numbers"
             return None
         case MaxLengthRule() | MinLengthRule():
-            fits = comparable.is_text(kind) or _is_list(kind) or at.is_binary(kind)
+            fits = is_text(kind) or is_list(kind) or at.is_binary(kind)
             return None if fits else f"{field} is {kind}, which has no length"
         case OneOfRule(values=values):
             return _other_kind(field, kind, values)

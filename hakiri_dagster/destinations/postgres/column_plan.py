@@ -13,10 +13,11 @@ import pyarrow.types as at
 
 from hakiri_dagster.destinations.contract import Refusal
 from hakiri_dagster.destinations.postgres.casting import Convert, convert_each, null_where
-from hakiri_dagster.destinations.postgres.conversion import INTEGER_AS_DECIMAL, Kind, is_list, is_text, kind_of
+from hakiri_dagster.destinations.postgres.conversion import INTEGER_AS_DECIMAL, Kind, kind_of
 from hakiri_dagster.destinations.postgres.judgement import refusals
 from hakiri_dagster.destinations.postgres.text_form import json_of, text_of
 from hakiri_dagster.destinations.postgres.types import PgType
+from hakiri_dagster.planning.arrow_types import is_list, is_text
 
 _DAY = 86_400_000_000
 _ZONED = r":\d\d(\.\d+)?\s*(Z|[+-]\d\d(:?\d\d)?)$"

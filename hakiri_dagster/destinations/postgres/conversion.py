@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from hakiri_dagster.destinations.postgres.types import PgType
+from hakiri_dagster.planning.arrow_types import is_bytes, is_list, is_number, is_text
 
 Kind = Literal[
     "integer", "float", "numeric", "boolean", "text", "date", "timestamp", "timestamptz", "bytea", "uuid", "json",
@@ -125,21 +126,3 @@ def _array_wire(source: pa.DataType, target: PgType) -> Wire | None:
 
 def precision_and_scale(target: PgType) -> tuple[int, int]:
     return (target.args[0], target.args[1] if len(target.args) > 1 else 0)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        at.is_binary(kind) or at.is_large_binary(kind) or at.is_fixed_size_binary(kind) or at.is_binary_view(kind)
-    )
-
-
-def is_number(kind: pa.DataType) -> bool:
-    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
-
-
-def is_list(kind: pa.DataType) -> bool:
-    return bool(at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind))

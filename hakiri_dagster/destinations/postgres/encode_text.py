@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from hakiri_dagster.destinations.postgres.column_plan import ColumnPlan
-from hakiri_dagster.destinations.postgres.conversion import is_bytes, is_list
 from hakiri_dagster.destinations.postgres.text_form import text_of
+from hakiri_dagster.planning.arrow_types import is_bytes, is_list
 
 _TEXT = pa.large_string()  # a block may be larger than the 2 GiB that a string array holds
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))

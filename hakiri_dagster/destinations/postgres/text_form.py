@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from hakiri_dagster.destinations.postgres.conversion import is_bytes, is_list
+from hakiri_dagster.planning.arrow_types import is_bytes, is_list
 
 _BEFORE_CHRIST = r"^(-\d|0000)"
 
