@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -24,11 +24,14 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import HookName, OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
+from hakiri_dagster.quality.measures import Answers, Measure
+from hakiri_dagster.quality.validators.registry import Asked
 
 LOAD_ID_COLUMN = "_hakiri_load_id"
 SOURCE_FILE_HASH_COLUMN = "_source_file_hash"
 INGESTED_AT_COLUMN = "_hakiri_ingested_at"
 ROW_HASH_COLUMN = "_hakiri_row_hash"
+PROVENANCE_COLUMNS = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,14 @@ class SchemaChange:
     description: str
     refused: bool = False
     column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why something cannot be asked. `may_pass`: what is missing may be there by the time of the load."""
+
+    reason: str
+    may_pass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +134,15 @@ class Load:
     columns: tuple[str, ...]
     supersedes: tuple[str, ...] = ()
     occasion: str | None = None
+    asked: Asked = field(default_factory=Asked)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAnswers:
+    """To what a load asks of its candidate, and of the table as it would leave it."""
+
+    of_candidate: Answers = field(default_factory=dict)
+    of_table: Answers = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +222,9 @@ class PreparedLoad(Protocol):
         ...
 
     @property
+    def answers(self) -> LoadAnswers: ...
+
+    @property
     def place(self) -> Relation | None:
         """The relation that holds the state, where it is one of its own, which others can reach."""
         ...
@@ -263,6 +286,14 @@ class Destination(Protocol):
 
     def purge_quarantine(self, table: Table, choice: KeptChoice) -> int:
         """How many rows are gone. They are not looked at again."""
+        ...
+
+    def doubts(self, table: Table, measures: Sequence[Measure]) -> Sequence[Doubt]:
+        """What is in the way of asking this of the target, as far as the destination's catalog tells."""
+        ...
+
+    def ask(self, table: Table, measures: Sequence[Measure]) -> Answers:
+        """Of the target as everybody sees it."""
         ...
 
     def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:

@@ -71,6 +71,18 @@ def tables_in_conflict(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[P
                 )
 
 
+def checks_called_alike(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Problem]:
+    """A table's rules and validators are checks of one asset, be they its own or its pipeline's."""
+    for declared, pipeline in pairs:
+        for index, table in enumerate(pipeline.tables):
+            seen: set[str] = set()
+            for name in table.validation.check_ids:
+                if name in seen:
+                    message = f"{table.label} has two checks with the id `{name}`"
+                    yield declared.entry.problem(("tables", index), message, "give one of them an `id` of its own")
+                seen.add(name)
+
+
 def _target(table: Table) -> Relation:
     return _database(table.destination.config["url"]), table.target_schema, table.target_name
 

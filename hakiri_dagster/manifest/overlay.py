@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from hakiri_dagster.manifest.field_types import Model
-from hakiri_dagster.manifest.spec import DatasetLevelSpec, QuarantineSpec
+from hakiri_dagster.manifest.spec import QuarantineSpec
+from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec
 
 M = TypeVar("M", bound=Model)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hakiri_dagster.errors import ManifestError, Problem
-from hakiri_dagster.manifest.conflicts import ids_defined_twice, tables_in_conflict
+from hakiri_dagster.manifest.conflicts import checks_called_alike, ids_defined_twice, tables_in_conflict
 from hakiri_dagster.manifest.files import Manifests, read_manifests
 from hakiri_dagster.manifest.hook_checks import hook_problems, hook_secrets
 from hakiri_dagster.manifest.landing import EMBEDDED, Landings
@@ -144,6 +144,7 @@ class _Reader:
             if pipeline is not None:
                 pairs.append((one, pipeline))
         self.problems += tables_in_conflict(pairs)
+        self.problems += checks_called_alike(pairs)
         return [pipeline for _, pipeline in pairs]
 
 

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from hakiri_dagster.manifest.check_ids import CheckId, id_from
 from hakiri_dagster.manifest.field_types import Flag, Model, Number, Text, Whole, quoted, wrong
 
 RowOnFail = Literal["abort", "warn", "skip"]
 FieldTypeName = Literal["string", "integer", "float", "boolean", "date", "timestamp", "json", "uuid"]
 Comparison = Literal["<", "<=", "=", "!=", ">=", ">"]
-
-RULE_ID = r"^[a-z][a-z0-9_]{0,62}$"
-RESERVED_IDS = ("no_rows_set_aside",)
-
-
-def _rule_id(value: Any) -> Any:
-    if isinstance(value, str):
-        if re.fullmatch(RULE_ID.strip("^$"), value) is None:
-            raise wrong(
-                f"{quoted(value)} is not the id of a rule",
-                "begin with a lower-case letter, and use lower-case letters, digits and `_`, 63 at most",
-            )
-        if value in RESERVED_IDS:
-            raise wrong(f"{quoted(value)} is the name of a check of our own", "choose another id")
-    return value
-
-
-RuleId = Annotated[str, Field(pattern=RULE_ID), BeforeValidator(_rule_id)]
 
 
 def _bound(value: Any) -> Any:
@@ -55,7 +36,7 @@ PlainValue = Whole | Number | Flag | Text
 class Rule(Model):
     """What all row rules have in common."""
 
-    id: RuleId | None = Field(
+    id: CheckId | None = Field(
         default=None,
         description="Names the rule's asset check and its rows in quarantine. Default: its type and its field.",
     )
@@ -132,7 +113,7 @@ class RangeRule(Rule):
             return self
         if isinstance(low, str) is not isinstance(high, str):
             raise wrong("`min` and `max` must both be numbers, or both dates")
-        if _place(low) > _place(high):
+        if place_of(low) > place_of(high):
             raise wrong(f"min is {low} and max {high}, so no value would pass", "min must not be greater than max")
         return self
 
@@ -206,11 +187,7 @@ def id_of(rule: Rule) -> str:
     """Says nothing of the rule's bounds, so that its history goes on when they are changed."""
     if rule.id is not None:
         return rule.id
-    plain = re.sub("[^a-z0-9_]", "_", rule.field.lower())
-    told = f"{kind_of(rule)}_{plain}"
-    if plain == rule.field and len(told) <= 63:
-        return told
-    return f"{told[:54]}_{hashlib.sha256(rule.field.encode()).hexdigest()[:8]}"
+    return id_from(kind_of(rule), rule.field)
 
 
 def moment_of(bound: str) -> datetime:
@@ -219,5 +196,6 @@ def moment_of(bound: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _place(bound: float | str) -> Any:
+def place_of(bound: float | str) -> Any:
+    """Of bounds of one kind, as they are ordered."""
     return moment_of(bound) if isinstance(bound, str) else bound

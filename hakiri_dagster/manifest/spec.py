@@ -6,17 +6,18 @@ names on a table or pipeline as well (`flat_keys`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, JsonValue, Tag, model_validator
 
+from hakiri_dagster.manifest import rule_spec, validator_spec
 from hakiri_dagster.manifest.contracts import Contract
 from hakiri_dagster.manifest.field_types import (
     ColumnNames,
     ColumnType,
     Flag,
     Model,
-    Number,
     Owner,
     PipelineId,
     QualifiedName,
@@ -42,10 +43,7 @@ from hakiri_dagster.manifest.source_config import (
     PostgresTargetConfig,
     PostgresUrl,
 )
-
-OnFail = Literal["abort", "warn"]
-
-_ON_FAIL = "`abort` stops the publish, `warn` is only recorded."
+from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec
 
 
 def _connector_of(value: Any) -> str | None:
@@ -155,59 +153,6 @@ class BackfillSpec(Model):
     )
 
 
-class RowCountValidator(Model):
-    """The candidate has between `min` and `max` rows."""
-
-    min: Whole | None = Field(default=None, ge=0, description="The fewest rows.")
-    max: Whole | None = Field(default=None, ge=0, description="The most rows.")
-    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
-
-
-class FreshnessValidator(Model):
-    """The newest row is not older than this."""
-
-    within_hours: Number = Field(gt=0, description="The greatest age of the newest row.")
-    column: Text = Field(description="The column that holds the row's time.")
-    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
-
-
-class FkIntegrityValidator(Model):
-    """Every value occurs in another table."""
-
-    column: Text = Field(description="The column that refers to the other table.")
-    ref_table: Text = Field(description="`schema.table` in the same destination.")
-    ref_column: Text = Field(description="The column it refers to.")
-    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
-
-
-class CardinalityValidator(Model):
-    """The number of distinct values."""
-
-    column: Text = Field(description="The column that is counted.")
-    min_distinct: Whole | None = Field(default=None, ge=0, description="The fewest distinct values.")
-    max_distinct: Whole | None = Field(default=None, ge=0, description="The most distinct values.")
-    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
-
-
-class DuplicateKeyValidator(Model):
-    """No two rows share these columns."""
-
-    columns: ColumnNames = Field(description="The columns that tell rows apart.")
-    on_fail: OnFail = Field(default="abort", description=_ON_FAIL)
-
-
-class DatasetLevelSpec(Model):
-    """Questions asked of the candidate before it is published."""
-
-    row_count: RowCountValidator | None = Field(default=None, description="How many rows there are.")
-    freshness: FreshnessValidator | None = Field(default=None, description="How old the newest row is.")
-    fk_integrity: FkIntegrityValidator | None = Field(
-        default=None, description="Whether values occur in another table."
-    )
-    cardinality: CardinalityValidator | None = Field(default=None, description="How many distinct values a column has.")
-    duplicate_key: DuplicateKeyValidator | None = Field(default=None, description="Whether two rows share a key.")
-
-
 class QuarantineSpec(Model):
     """Where rows that were set aside are kept."""
 
@@ -227,6 +172,12 @@ class ValidateSpec(Model):
     quarantine: QuarantineSpec = Field(
         default_factory=QuarantineSpec, description="Where rows that were set aside are kept."
     )
+
+    @property
+    def check_ids(self) -> Iterator[str]:
+        """Of rules, then of validators."""
+        yield from map(rule_spec.id_of, self.row_level)
+        yield from map(validator_spec.id_of, self.dataset_level.validators)
 
 
 def _cursor(value: Any) -> Any:

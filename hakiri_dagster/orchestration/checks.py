@@ -1,5 +1,5 @@
-"""Asset checks: one for each row rule, and one of our own. The specs and the results of a table come from here, so they
-cannot differ."""
+"""Asset checks: one for each row rule and validator, and one of our own. The specs and the results of a table come from
+here, so they cannot differ."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from hakiri_dagster.manifest import validator_spec
 from hakiri_dagster.manifest.rule_spec import RowRule, id_of
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.manifest.validator_spec import DatasetValidator, scope_of
 from hakiri_dagster.orchestration.names import asset_key
-from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk
+from hakiri_dagster.pipeline.outcomes import Outcome
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SetAside
 from hakiri_dagster.quality.row_rules import shown
+from hakiri_dagster.quality.validators import registry
 
 ROWS_SET_ASIDE = "no_rows_set_aside"
 
@@ -31,7 +34,12 @@ def check_specs(table: Table, partitions: dg.PartitionsDefinition) -> list[dg.As
         description="Every row that was read passes the rules and can be stored. Rows that do not are kept in the "
         f"quarantine table {table.quarantine_place}, with the reason.",
     )
-    return [stored, *(_rule_spec(table, rule, partitions) for rule in table.validation.row_level)]
+    validation = table.validation
+    return [
+        stored,
+        *(_rule_spec(table, rule, partitions) for rule in validation.row_level),
+        *(_validator_spec(table, validator, partitions) for validator in validation.dataset_level.validators),
+    ]
 
 
 def _rule_spec(table: Table, rule: RowRule, partitions: dg.PartitionsDefinition) -> dg.AssetCheckSpec:
@@ -44,46 +52,66 @@ def _rule_spec(table: Table, rule: RowRule, partitions: dg.PartitionsDefinition)
     )
 
 
+def _validator_spec(
+    table: Table, validator: DatasetValidator, partitions: dg.PartitionsDefinition
+) -> dg.AssetCheckSpec:
+    asked = "Asked of the rows of each load" if scope_of(validator) == "candidate" else "Asked of the whole table"
+    consequence = (
+        "if it fails, nothing is published" if validator.on_fail == "abort" else "if it fails, a warning tells"
+    )
+    return dg.AssetCheckSpec(
+        validator_spec.id_of(validator),
+        asset=asset_key(table),
+        partitions_def=partitions,
+        description=f"{registry.shown(validator)}. {asked}; {consequence}.",
+        blocking=validator.on_fail == "abort",
+    )
+
+
 def evaluations(
     table: Table, chunk: PreparedChunk | FailedChunk, partition: str | None
 ) -> Iterator[dg.AssetCheckEvaluation]:
     """Of a chunk that failed, what is known of it by then."""
-    if isinstance(chunk, PreparedChunk):
-        yield _set_aside(table, chunk, partition)
+    if chunk.aside is not None:
+        yield _set_aside(table, chunk.aside, partition)
     for outcome in chunk.outcomes:
-        yield _of_rule(table, outcome, partition)
+        yield _of_outcome(table, outcome, partition)
 
 
-def _set_aside(table: Table, chunk: PreparedChunk, partition: str | None) -> dg.AssetCheckEvaluation:
+def _set_aside(table: Table, aside: SetAside, partition: str | None) -> dg.AssetCheckEvaluation:
     metadata = {
-        "rows": dg.MetadataValue.int(chunk.rows),
-        "rows_set_aside": dg.MetadataValue.int(chunk.quarantined),
+        "rows": dg.MetadataValue.int(aside.of - aside.rows),
+        "rows_set_aside": dg.MetadataValue.int(aside.rows),
         "quarantine_table": dg.MetadataValue.text(table.quarantine_place),
     }
-    if chunk.bad_sample:
-        metadata["first_reason"] = dg.MetadataValue.text(chunk.bad_sample)
+    if aside.sample:
+        metadata["first_reason"] = dg.MetadataValue.text(aside.sample)
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(table),
         check_name=ROWS_SET_ASIDE,
-        passed=chunk.quarantined == 0,
+        passed=aside.rows == 0,
         metadata=metadata,
         severity=dg.AssetCheckSeverity.WARN,
         partition=partition,
     )
 
 
-def _of_rule(table: Table, outcome: RuleOutcome, partition: str | None) -> dg.AssetCheckEvaluation:
+def _of_outcome(table: Table, outcome: Outcome, partition: str | None) -> dg.AssetCheckEvaluation:
+    kept = {"quarantine_table": dg.MetadataValue.text(table.quarantine_place)} if outcome.keeps_rows else {}
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(table),
-        check_name=id_of(outcome.rule),
+        check_name=outcome.check,
         passed=outcome.passed,
         metadata={
-            "expected": dg.MetadataValue.text(shown(outcome.rule)),
-            "observed": dg.MetadataValue.text(f"{outcome.broken} of {outcome.rows} row(s) break it"),
-            "violations": dg.MetadataValue.int(outcome.broken),
-            "rows": dg.MetadataValue.int(outcome.rows),
-            "quarantine_table": dg.MetadataValue.text(table.quarantine_place),
+            "expected": dg.MetadataValue.text(outcome.expected),
+            "observed": dg.MetadataValue.text(outcome.observed),
+            **{name: _number(value) for name, value in outcome.numbers.items()},
+            **kept,
         },
         severity=dg.AssetCheckSeverity.ERROR if outcome.stops else dg.AssetCheckSeverity.WARN,
         partition=partition,
     )
+
+
+def _number(value: float) -> dg.MetadataValue:
+    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.float(value)

@@ -26,7 +26,7 @@ def published_metadata(chunk: PreparedChunk, entry: LedgerEntry) -> Metadata:
         "dagster/table_name": dg.MetadataValue.text(f"{chunk.target.schema}.{chunk.target.name}"),
         "chunk": dg.MetadataValue.text(entry.chunk_key),
         "bytes": dg.MetadataValue.int(entry.bytes),
-        "rows_set_aside": dg.MetadataValue.int(chunk.quarantined),
+        "rows_set_aside": dg.MetadataValue.int(chunk.aside.rows),
         "load_id": dg.MetadataValue.int(entry.load_id),
         "attempt": dg.MetadataValue.int(entry.attempt),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),

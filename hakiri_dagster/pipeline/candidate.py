@@ -23,6 +23,7 @@ from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import HakiriError, RowCountMismatch
 from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX, SliceFiles
 from hakiri_dagster.pipeline.staging import StagingPlan
+from hakiri_dagster.quality.tallies import Tally, add_up, unpacked
 
 _LOOK_AGAIN_SECONDS = 0.02
 
@@ -38,9 +39,12 @@ class SliceReport:
     bad_files: tuple[str, ...] = ()
     bad_rows: int = 0
     bad_sample: str | None = None
+    unfit: int = 0
+    unfit_sample: str | None = None
     discarded: int = 0
     discard_sample: str | None = None
     broken: tuple[int, ...] = ()
+    tallies: tuple[Tally, ...] = ()
 
     def plus(self, row: Row) -> SliceReport:
         highest = [value for value in (self.cursor_max, row["cursor_max"]) if value is not None]
@@ -52,9 +56,12 @@ class SliceReport:
             bad_files=(*self.bad_files, row["bad_file"]) if row["bad_file"] else self.bad_files,
             bad_rows=self.bad_rows + row["bad_rows"],
             bad_sample=self.bad_sample or row["bad_sample"],
+            unfit=self.unfit + row["unfit"],
+            unfit_sample=self.unfit_sample or row["unfit_sample"],
             discarded=self.discarded + row["discarded"],
             discard_sample=self.discard_sample or row["discard_sample"],
             broken=tuple(map(sum, zip_longest(self.broken, row["broken"], fillvalue=0))),
+            tallies=tuple(add_up(self.tallies, unpacked(row["tallies"]))),
         )
 
 

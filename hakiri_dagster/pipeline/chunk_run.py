@@ -1,6 +1,6 @@
 """The way of one row, in order:
 
-survey → claim → pre-hooks → read → project → rules → stage ─┬→ candidate → prepare → gate → publish
+survey → claim → pre-hooks → read → project → rules → stage ─┬→ candidate → prepare → validators → gates → publish
                                                              └→ quarantine           → audit DB → post-hooks
 
 Each step lives in one module behind this file. Nothing here knows Dagster, a driver or a load mode.
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
 from hakiri_dagster.engine.process_identity import where_it_ran
 from hakiri_dagster.errors import EmptySource, HakiriError, RowsRefused
-from hakiri_dagster.manifest.rule_spec import id_of
 from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
@@ -23,15 +22,15 @@ from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.hooks_run import HookRun, owed_by, post_hooks, pre_hooks, staged_hooks
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
+from hakiri_dagster.pipeline.outcomes import Outcome, of_rules, of_validators
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
-from hakiri_dagster.pipeline.row_refusals import not_storable, nothing_left, refused_by_rules
-from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome, outcomes_of
+from hakiri_dagster.pipeline.row_refusals import not_storable, nothing_left, refused_by_gates
 from hakiri_dagster.pipeline.run_record import recorded
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SetAside, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
@@ -162,10 +161,9 @@ def _steps(
                 way.totals.rows_read.append(slice_.report.rows + slice_.report.bad_rows)
             if isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()
-                told = outcomes_of(way.table, slice_.report) if isinstance(outcome, RowsRefused) else ()
-                yield slice_.claimed, _failed(way, slice_.claimed, outcome, told)
+                yield slice_.claimed, _failed(way, slice_.claimed, outcome, *_known_by_then(slice_, outcome))
             else:
-                yield slice_.claimed, _ready(way, target, outcome)
+                yield slice_.claimed, _ready(way, survey, target, outcome)
 
 
 @dataclass(slots=True)
@@ -203,7 +201,7 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
 def _set_aside(way: Way, slice_: StagedSlice) -> int:
     table, report = way.table, slice_.report
     kept = table.validation.quarantine.enabled
-    if report.bad_rows and not (kept and table.load.bad_rows == "abort"):
+    if report.bad_rows and not (kept and report.unfit and table.load.bad_rows == "abort"):
         where = f"kept in {table.quarantine_place}" if kept else "not kept, because quarantine is off"
         text = f"{report.bad_rows} row(s) set aside, {where}; the first: {report.bad_sample}"
         way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
@@ -217,43 +215,66 @@ def _set_aside(way: Way, slice_: StagedSlice) -> int:
     return report.bad_rows
 
 
-def _ready(way: Way, target: Target, prepared: _Prepared) -> ChunkStep:
-    table, report = way.table, prepared.slice.report
-    outcomes = outcomes_of(table, report)
-    refused = refused_by_rules(table, prepared.slice.claimed.key, outcomes)
+def _known_by_then(slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outcome, ...], SetAside | None]:
+    if not isinstance(error, RowsRefused):
+        return (), None
+    return of_rules(slice_.load.table, slice_.report), _aside(slice_)
+
+
+def _aside(slice_: StagedSlice) -> SetAside:
+    report = slice_.report
+    return SetAside(report.bad_rows, report.rows + report.bad_rows, report.bad_sample)
+
+
+def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> ChunkStep:
+    claim = prepared.slice.claimed
+    outcomes = _outcomes(survey, prepared.slice, prepared.load)
+    refused = _refusal(prepared.slice, outcomes)
     if refused is not None:
         prepared.load.undo()
-        return _failed(way, prepared.slice.claimed, refused, outcomes)
-    _warn_of_rules(way, prepared.slice, outcomes)
-    if report.bad_rows and table.load.bad_rows == "abort":
-        prepared.load.undo()
-        return _failed(way, prepared.slice.claimed, not_storable(table, prepared.slice.claimed.key, report))
+        return _failed(way, claim, refused, outcomes, _aside(prepared.slice))
+    _warn(way, claim, outcomes)
     return PreparedChunk(
-        table=table,
-        key=prepared.slice.claimed.key,
+        table=way.table,
+        key=claim.key,
         target=target,
         rows=prepared.load.rows,
-        quarantined=prepared.quarantined,
-        bad_sample=report.bad_sample,
+        aside=_aside(prepared.slice),
         seconds=prepared.seconds,
         hooks=prepared.hooks,
         outcomes=outcomes,
-        publish=lambda: _publish(way, prepared),
+        publish=lambda: _publish(way, survey, prepared),
     )
 
 
-def _warn_of_rules(way: Way, slice_: StagedSlice, outcomes: Sequence[RuleOutcome]) -> None:
+def _outcomes(survey: Survey, slice_: StagedSlice, load: PreparedLoad) -> tuple[Outcome, ...]:
+    """Of all rules and validators, not only up to the first that fails."""
+    table, is_newest = slice_.load.table, slice_.claimed.key == survey.newest_key
+    return (
+        *of_rules(table, slice_.report),
+        *of_validators(table, slice_.report, load.answers, is_newest=is_newest),
+    )
+
+
+def _refusal(slice_: StagedSlice, outcomes: Sequence[Outcome]) -> RowsRefused | None:
+    table, key, report = slice_.load.table, slice_.claimed.key, slice_.report
+    refused = refused_by_gates(table, key, outcomes)
+    if refused is None and report.unfit and table.load.bad_rows == "abort":
+        return not_storable(table, key, report)
+    return refused
+
+
+def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
-        if outcome.rule.on_fail == "warn" and not outcome.passed:
-            text = f"rule {id_of(outcome.rule)}: {outcome.broken} of {outcome.rows} row(s) break it and were loaded"
-            way.observer.warned(way.table, f"chunk {slice_.claimed.key}: {text}")
+        if outcome.warning is not None:
+            way.observer.warned(way.table, f"chunk {claim.key}: {outcome.warning}")
 
 
-def _publish(way: Way, prepared: _Prepared) -> LedgerEntry:
+def _publish(way: Way, survey: Survey, prepared: _Prepared) -> LedgerEntry:
     """The commit point is the destination's ledger; the audit DB follows. A crash in between is repaired by `look`."""
     claim = prepared.slice.claimed
     try:
-        entry = _committed(way, prepared)
+        entry = _committed(way, survey, prepared)
         retried(way, lambda: claim.done(entry))
     except HakiriError as error:
         _failed(way, claim, error)
@@ -266,31 +287,41 @@ def _publish(way: Way, prepared: _Prepared) -> LedgerEntry:
     return entry
 
 
-def _committed(way: Way, prepared: _Prepared) -> LedgerEntry:
+def _committed(way: Way, survey: Survey, prepared: _Prepared) -> LedgerEntry:
     """Another try prepares anew: the transaction that held the rows is gone."""
     slice_ = prepared.slice
     ready = [prepared.load]
 
     def commit() -> LedgerEntry:
-        load = ready.pop() if ready else _prepared_anew(way, slice_)
+        load = ready.pop() if ready else _prepared_anew(way, survey, slice_)
         cursor = slice_.claimed.committed(slice_.report.cursor_max)
         return load.publish(cursor, slice_.report.bytes, owed_by(way, load))
 
     return retried(way, commit)
 
 
-def _prepared_anew(way: Way, slice_: StagedSlice) -> PreparedLoad:
+def _prepared_anew(way: Way, survey: Survey, slice_: StagedSlice) -> PreparedLoad:
+    """The gates are asked again: what others have published since may have changed their answer."""
     load = way.destination.prepare(slice_.load, slice_.candidate)
     try:
         staged_hooks(way, slice_.load, load)
+        refused = _refusal(slice_, _outcomes(survey, slice_, load))
+        if refused is not None:
+            raise refused
     except BaseException:
         load.undo()
         raise
     return load
 
 
-def _failed(way: Way, claim: ClaimedSlice, error: HakiriError, outcomes: tuple[RuleOutcome, ...] = ()) -> FailedChunk:
+def _failed(
+    way: Way,
+    claim: ClaimedSlice,
+    error: HakiriError,
+    outcomes: tuple[Outcome, ...] = (),
+    aside: SetAside | None = None,
+) -> FailedChunk:
     claim.failed(error)
     way.totals.errors.append(error)
     way.observer.failed(way.table, claim.key, error)
-    return FailedChunk(claim.key, error, outcomes)
+    return FailedChunk(claim.key, error, outcomes, aside)

@@ -11,6 +11,7 @@ from pathlib import Path
 from hakiri_dagster.connectors.contract import Reading
 from hakiri_dagster.destinations.contract import BadRow, Load, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
@@ -23,6 +24,8 @@ from hakiri_dagster.pipeline.staging import DirectStaging, StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.quality.measures import ColumnMeasure
+from hakiri_dagster.quality.validators.registry import Asked
 
 SLICES_A_PASS = 128
 """Bounds open files and encoders a worker, and the disk that candidates take."""
@@ -117,6 +120,7 @@ def _stage(
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
         rules=table.validation.row_level,
+        measures=tuple(one for one in _asked(table).in_passing if isinstance(one, ColumnMeasure)),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
         if reading.direct is not None and not empty_as_null and not full_provenance:
@@ -126,6 +130,10 @@ def _stage(
         else:
             staged = map_in_arrow(frame, plan, REPORT_SCHEMA)
         return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain)
+
+
+def _asked(table: Table) -> Asked:
+    return Asked.by(table.validation.dataset_level.validators)
 
 
 def _slice(way: Way, target: Target, staging: Staging, index: int, claim: ClaimedSlice) -> StagedSlice:
@@ -139,5 +147,6 @@ def _slice(way: Way, target: Target, staging: Staging, index: int, claim: Claime
         columns=staging.columns,
         supersedes=claim.claim.due.supersedes,
         occasion=way.occasion,
+        asked=_asked(way.table),
     )
     return StagedSlice(claim, load, staging.candidate(index), staging, index)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from hakiri_dagster.errors import RowsRefused
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.candidate import SliceReport
-from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome
+from hakiri_dagster.pipeline.outcomes import Outcome
 
 
 def not_storable(table: Table, key: str, report: SliceReport) -> RowsRefused:
     return _refused(
         table,
         key,
-        f'{report.bad_rows} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.bad_sample}',
+        f'{report.unfit} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.unfit_sample}',
         kept="they are kept",
         cure='mend the source, or set bad_rows = "quarantine"',
     )
@@ -31,12 +31,14 @@ def nothing_left(table: Table, key: str, report: SliceReport) -> RowsRefused:
     )
 
 
-def refused_by_rules(table: Table, key: str, outcomes: Sequence[RuleOutcome]) -> RowsRefused | None:
-    stopping = [reason for outcome in outcomes if (reason := outcome.why_it_stops) is not None]
+def refused_by_gates(table: Table, key: str, outcomes: Sequence[Outcome]) -> RowsRefused | None:
+    stopping = [outcome for outcome in outcomes if outcome.stops]
     if not stopping:
         return None
-    message = f"nothing was published: {'; '.join(stopping)}"
-    return _refused(table, key, message, kept="such rows are kept", cure="mend the source, or the rule")
+    message = f"nothing was published: {'; '.join(outcome.why_it_stops or '' for outcome in stopping)}"
+    if any(outcome.keeps_rows for outcome in stopping):
+        return _refused(table, key, message, kept="such rows are kept", cure="mend the source, or the rule")
+    return RowsRefused(message, where=f"{table.label}, chunk {key}", hint="mend the source, or the validator")
 
 
 def _refused(table: Table, key: str, message: str, *, kept: str, cure: str) -> RowsRefused:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -12,14 +12,18 @@ import pyarrow as pa
 
 from hakiri_dagster.destinations.contract import BadRow, RowEncoder
 from hakiri_dagster.manifest.rule_spec import RowOnFail
+from hakiri_dagster.quality.measures import ColumnMeasure
+from hakiri_dagster.quality.tallies import Tally, add_up, packed, tally
 
 BLOCK_BYTES = 8 * 1024 * 1024
+ROWS_MEASURED_AT_ONCE = 16_384
 BLOCK_SUFFIX = ".rows"
 PARTIAL_SUFFIX = ".partial"
 
 REPORT_SCHEMA = (
     "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
-    "bad_file string, bad_rows bigint, bad_sample string, discarded bigint, discard_sample string, broken array<bigint>"
+    "bad_file string, bad_rows bigint, bad_sample string, unfit bigint, unfit_sample string, "
+    "discarded bigint, discard_sample string, broken array<bigint>, tallies binary"
 )
 REPORT_ARROW = pa.schema(
     [
@@ -31,9 +35,12 @@ REPORT_ARROW = pa.schema(
         ("bad_file", pa.string()),
         ("bad_rows", pa.int64()),
         ("bad_sample", pa.string()),
+        ("unfit", pa.int64()),
+        ("unfit_sample", pa.string()),
         ("discarded", pa.int64()),
         ("discard_sample", pa.string()),
         ("broken", pa.list_(pa.int64())),
+        ("tallies", pa.binary()),
     ]
 )
 
@@ -55,10 +62,16 @@ class SliceFiles:
     bad: IO[str] | None = None
     bad_rows: int = 0
     bad_sample: str | None = None
+    unfit: int = 0
+    """Of the bad rows, those that could not be parsed or stored: no rule said so."""
+    unfit_sample: str | None = None
     discarded: int = 0
     discard_sample: str | None = None
     broken: list[int] = field(default_factory=list)
     """How many rows broke each of the table's rules."""
+    tallies: list[Tally] = field(default_factory=list)
+    """What the rows say to each of the measures that are asked in passing."""
+    _unmeasured: list[pa.RecordBatch] = field(default_factory=list)
     _bad_about: tuple[str, str, str | None, RowOnFail] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -84,11 +97,29 @@ class SliceFiles:
         self.size += self.pending_bytes
         self.pending, self.pending_bytes = [], 0
 
+    def measure(self, measures: Sequence[ColumnMeasure], rows: pa.RecordBatch) -> None:
+        """Not a handful of rows at a time: a batch may be split among many slices."""
+        self._unmeasured.append(rows)
+        if sum(part.num_rows for part in self._unmeasured) >= ROWS_MEASURED_AT_ONCE:
+            self.measure_rest(measures)
+
+    def measure_rest(self, measures: Sequence[ColumnMeasure]) -> None:
+        if self._unmeasured:
+            rows = pa.Table.from_batches(self._unmeasured).combine_chunks().to_batches()[0]
+            self.tallies = add_up(self.tallies, [tally(measure, rows) for measure in measures])
+            self._unmeasured = []
+
     def set_aside(self, rule: str, message: str, row: str, source_file: str | None) -> None:
         self.keep(rule, message, row, source_file, "skip")
         self.bad_rows += 1
         if self.bad_sample is None:
             self.bad_sample = message
+
+    def set_aside_unfit(self, why: str, message: str, row: str, source_file: str | None) -> None:
+        self.set_aside(why, message, row, source_file)
+        self.unfit += 1
+        if self.unfit_sample is None:
+            self.unfit_sample = message
 
     def keep(self, rule: str, message: str, row: str, source_file: str | None, on_fail: RowOnFail) -> None:
         """For the quarantine, whether or not the row goes on."""
@@ -136,7 +167,10 @@ class SliceFiles:
             "bad_file": self._bad_path.name if self.bad is not None else None,
             "bad_rows": self.bad_rows,
             "bad_sample": self.bad_sample,
+            "unfit": self.unfit,
+            "unfit_sample": self.unfit_sample,
             "discarded": self.discarded,
             "discard_sample": self.discard_sample,
             "broken": self.broken,
+            "tallies": packed(self.tallies),
         }

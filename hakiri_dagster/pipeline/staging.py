@@ -31,6 +31,7 @@ from hakiri_dagster.manifest.rule_spec import RowRule, id_of
 from hakiri_dagster.pipeline.row_json import rows_as_json, storable
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
+from hakiri_dagster.quality.measures import ColumnMeasure
 from hakiri_dagster.quality.row_rules import broken_by, message_of
 
 MALFORMED_RULE = "malformed"
@@ -60,6 +61,7 @@ class StagingPlan:
     strangers: tuple[str, ...] = ()
     keeps_misfits: bool = False
     rules: tuple[RowRule, ...] = ()
+    measures: tuple[ColumnMeasure, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _Task(self).run(batches)
@@ -86,11 +88,14 @@ class _Task:
         self._slices: dict[int, SliceFiles] = {}
         self._hashes = {origin.marker: origin.content_hash for origin in plan.files}
         self._paths = {origin.marker: origin.path for origin in plan.files}
+        self._measured = list(dict.fromkeys(measure.column for measure in plan.measures))
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
                 self._take(batch)
+        for files in self._slices.values():
+            files.measure_rest(self._plan.measures)
         reports = [files.close() for files in self._slices.values()]
         yield pa.RecordBatch.from_pylist(reports, schema=REPORT_ARROW)
 
@@ -127,7 +132,7 @@ class _Task:
             one = bad.slice(index, 1)
             slice_index = int(self._slices_of(one)[0]) if splitter.by_file else splitter.null_slice
             told = one.column(MALFORMED_COLUMN)[0].as_py()
-            self._files(max(slice_index, 0)).set_aside(
+            self._files(max(slice_index, 0)).set_aside_unfit(
                 MALFORMED_RULE,
                 told["reason"],
                 json.dumps({"line": storable(told["line"])}, ensure_ascii=False),
@@ -152,7 +157,8 @@ class _Task:
             for refusal in (one for one in found if not one.value_only):
                 mask = np.asarray(refusal.mask.fill_null(False))
                 first = mask & keep  # a row is set aside once, with the first reason found
-                self._set_aside(batch, slices, first, refusal.rule, refusal.message)
+                for index, text, path in self._told(batch, slices, first):
+                    self._files(index).set_aside_unfit(refusal.rule, refusal.message, text, path)
                 keep &= ~mask
             for refusal in (one for one in found if one.value_only):
                 self._discard(slices[np.asarray(refusal.mask.fill_null(False)) & keep], refusal.message)
@@ -175,7 +181,8 @@ class _Task:
             for slice_index, rows in zip(*np.unique(slices[broken], return_counts=True), strict=True):
                 self._files(int(slice_index)).broken[index] += int(rows)
             if rule.on_fail == "skip":
-                self._set_aside(batch, slices, broken & keep, id_of(rule), message_of(rule))
+                for slice_index, text, path in self._told(batch, slices, broken & keep):
+                    self._files(slice_index).set_aside(id_of(rule), message_of(rule), text, path)
                 keep &= ~broken
             else:
                 self._keep(batch, slices, broken & keep, rule)
@@ -221,22 +228,29 @@ class _Task:
     ) -> None:
         first = int(slices[0])
         cursor = batch.column(self._plan.cursor) if self._plan.cursor else None
+        measured = batch.select(self._measured) if self._measured else None
         if (slices == first).all():
-            self._write_slice(first, storable, cursor)
+            self._write_slice(first, storable, cursor, measured)
             return
         order = np.argsort(slices, kind="stable")
         ordered = storable.take(pa.array(order))
+        measured = measured.take(pa.array(order)) if measured is not None else None
         cursors = cursor.take(pa.array(order)) if cursor is not None else None
         indexes, starts = np.unique(slices[order], return_index=True)
         ends = [*starts[1:].tolist(), len(slices)]
         for index, start, end in zip(indexes.tolist(), starts.tolist(), ends, strict=True):
             length = end - start
             part = cursors.slice(start, length) if cursors is not None else None
-            self._write_slice(index, ordered.slice(start, length), part)
+            sample = measured.slice(start, length) if measured is not None else None
+            self._write_slice(index, ordered.slice(start, length), part, sample)
 
-    def _write_slice(self, index: int, rows: pa.RecordBatch, cursor: pa.Array | None) -> None:
+    def _write_slice(
+        self, index: int, rows: pa.RecordBatch, cursor: pa.Array | None, measured: pa.RecordBatch | None
+    ) -> None:
         files = self._files(index)
         files.add(rows)
+        if measured is not None:
+            files.measure(self._plan.measures, measured)
         if cursor is not None:
             positions, without = cursor_positions(cursor)
             if not without.all():
@@ -266,17 +280,6 @@ class _Task:
         markers = batch.column(FILE_COLUMN).dictionary_encode()
         hashes = [self._hashes.get(marker) for marker in markers.dictionary.to_pylist()]
         return pa.array(hashes, pa.binary()).take(markers.indices)
-
-    def _set_aside(
-        self,
-        batch: pa.RecordBatch,
-        slices: np.ndarray[Any, np.dtype[np.int32]],
-        mask: np.ndarray[Any, np.dtype[np.bool_]],
-        rule: str,
-        message: str,
-    ) -> None:
-        for slice_index, text, path in self._told(batch, slices, mask):
-            self._files(slice_index).set_aside(rule, message, text, path)
 
     def _told(
         self,

@@ -9,7 +9,16 @@ from hakiri_dagster.destinations.contract import LedgerEntry, Target
 from hakiri_dagster.errors import ErrorKind, HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.hooks_run import HookRun
-from hakiri_dagster.pipeline.rule_outcomes import RuleOutcome
+from hakiri_dagster.pipeline.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """`rows` of those that were read; `sample` is why one of them was."""
+
+    rows: int
+    of: int
+    sample: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +29,10 @@ class PreparedChunk:
     key: str
     target: Target
     rows: int
-    quarantined: int
-    bad_sample: str | None
+    aside: SetAside
     seconds: float
     hooks: tuple[HookRun, ...]
-    outcomes: tuple[RuleOutcome, ...]
+    outcomes: tuple[Outcome, ...]
     publish: Callable[[], LedgerEntry]
 
 
@@ -39,9 +47,12 @@ class SkippedChunk:
 
 @dataclass(frozen=True, slots=True)
 class FailedChunk:
+    """`aside` is None where the rows were not read to their end."""
+
     key: str
     error: HakiriError
-    outcomes: tuple[RuleOutcome, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    aside: SetAside | None = None
 
     @property
     def error_kind(self) -> ErrorKind:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import Discovery, Known, Reading, SourceTable, SparkProvider
-from hakiri_dagster.destinations.contract import Destination, LedgerEntry, Mark, SchemaChange, Target
+from hakiri_dagster.destinations.contract import Destination, Doubt, LedgerEntry, Mark, SchemaChange, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.tables import Table
@@ -21,7 +21,7 @@ from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.arrow_types import arrow_type
-from hakiri_dagster.planning.chunks import OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import with_generation
@@ -33,7 +33,8 @@ from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 from hakiri_dagster.planning.turns import in_cursor_order
 from hakiri_dagster.planning.windows import parse_window
-from hakiri_dagster.quality.row_rules import objections
+from hakiri_dagster.quality import row_rules
+from hakiri_dagster.quality.validators import registry as validators
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Survey:
     moment: datetime
     taken_in: dict[str, FileVersion]
     owed_hooks: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
 
     @property
     def followed(self) -> Evolution:
@@ -77,13 +79,15 @@ class Survey:
     def refusals(self) -> tuple[str, ...]:
         by_contract = () if self.evolution is None else tuple(refusals(self.table, self.evolution))
         changes = (change.description for change in self.changes if change.refused)
-        return (*self.switch.refusals, *by_contract, *changes, *self._rule_objections())
+        doubts = (doubt.reason for doubt in self.doubts if not doubt.may_pass)
+        return (*self.switch.refusals, *by_contract, *changes, *self._objections_to_checks(), *doubts)
 
-    def _rule_objections(self) -> Iterator[str]:
-        rules, schema = self.table.validation.row_level, self.discovery.schema
-        if rules and schema is not None:
+    def _objections_to_checks(self) -> Iterator[str]:
+        validation, schema = self.table.validation, self.discovery.schema
+        if schema is not None and (validation.row_level or validation.dataset_level.validators):
             kinds = {column.name: arrow_type(column.spark_type) for column in schema.columns}
-            yield from objections(rules, kinds)
+            yield from row_rules.objections(validation.row_level, kinds)
+            yield from validators.objections(validation.dataset_level.validators, kinds)
 
     @property
     def from_files(self) -> bool:
@@ -101,6 +105,11 @@ class Survey:
             return tuple(due.key for due in in_cursor_order((*self.due.slices, *self.due.busy)))
         tries = {state.key: state.attempts for state in self.states if state.status == "failed"}
         return tuple(sorted(self.due_keys, key=lambda key: tries.get(key, 0)))
+
+    @property
+    def newest_key(self) -> str | None:
+        """The chunk that no other comes after: the last window, the last file by its name, or the whole table."""
+        return next((chunk.key for chunk in reversed(self.chunks) if chunk.key not in (NULL_KEY, OUTSIDE_KEY)), None)
 
     def meant(self, wanted: Wanted, owed: Due) -> list[DueSlice]:
         planned = {chunk.key for chunk in self.chunks}
@@ -166,6 +175,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         evolution = look_at_columns(table, source, discovery.schema, target, audit, absent=discovery.absent)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
     due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
+    in_doubt = tuple(destination.doubts(table, validators.questions(table.validation.dataset_level.validators)))
     plan = plan_text_of(table, shape, discovery)
     last = None if target is None else destination.last_load(table)
     switched = Switch() if last is None else switch(last, table.mode, table.upsert_key, table.primary_key)
@@ -193,7 +203,9 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
             *(switched.notes if due.slices or due.busy else ()),
             *(destination.cautions(table) if target is not None and due.slices else ()),
             *(warnings_of(evolution, _missed(evolution, target)) if evolution else ()),
+            *(doubt.reason for doubt in in_doubt if doubt.may_pass and (due.slices or due.busy)),
         ),
+        doubts=in_doubt,
         moment=moment,
         taken_in=taken_in,
         owed_hooks=_owed_hooks(table, destination) if target is not None else (),

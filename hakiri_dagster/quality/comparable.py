@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -38,7 +38,7 @@ def outside(array: pa.Array, low: float | str | None, high: float | str | None) 
 
 def _tested(array: pa.Array, bound: float | str, test: Test, to_whole: Callable[[float], int]) -> pa.BooleanArray:
     if isinstance(bound, str):
-        return test(_microseconds(array), pa.scalar(_microseconds_of(bound), pa.int64()))
+        return test(microseconds(array), pa.scalar(_microseconds_of(bound), pa.int64()))
     if at.is_integer(array.type):
         lowest, highest = _INT64
         whole = int(bound) if math.isinf(bound) else to_whole(bound)
@@ -63,20 +63,33 @@ def _decimal(array: pa.Array, bound: Decimal, test: Test) -> pa.BooleanArray:
     return test(array.cast(wide), pa.scalar(bound, wide))
 
 
-def _microseconds(array: pa.Array) -> pa.Array:
+def microseconds(array: pa.Array) -> pa.Array:
     """Of dates and times, since 1970; without a zone they are UTC."""
     zone = array.type.tz if at.is_timestamp(array.type) else None
     return array.cast(pa.timestamp("us", zone)).cast(pa.int64())
 
 
 def _microseconds_of(bound: str) -> int:
-    since = moment_of(bound) - _EPOCH
+    return microseconds_since_1970(moment_of(bound))
+
+
+def microseconds_since_1970(moment: datetime) -> int:
+    since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 _BROKEN = {
     "<": pc.greater_equal, "<=": pc.greater, "=": pc.not_equal, "!=": pc.equal, ">=": pc.less, ">": pc.less_equal,
 }  # fmt: skip
+
+
+def readable_among(values: Sequence[object], kind: pa.DataType) -> bool:
+    """Whether all of these are values that a column of this kind may hold."""
+    try:
+        pa.array(values).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return False
+    return True
 
 
 def alike(one: pa.DataType, other: pa.DataType) -> bool:
@@ -88,7 +101,7 @@ def alike(one: pa.DataType, other: pa.DataType) -> bool:
 def breaks(one: pa.Array, op: Comparison, other: pa.Array) -> pa.BooleanArray:
     """Where `one op other` does not hold; NULL where either is."""
     if is_time(one.type):
-        one, other = _microseconds(one), _microseconds(other)
+        one, other = microseconds(one), microseconds(other)
     elif at.is_floating(one.type) or at.is_floating(other.type):
         one, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)
         unordered = pc.or_(pc.is_nan(one), pc.is_nan(other))

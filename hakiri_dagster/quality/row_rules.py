@@ -146,8 +146,4 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
 
 
 def _other_kind(field: str, kind: pa.DataType, values: Sequence[object]) -> str | None:
-    try:
-        pa.array(values).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        return f"{field} is {kind}, which not all of the values are"
-    return None
+    return None if comparable.readable_among(values, kind) else f"{field} is {kind}, which not all of the values are"

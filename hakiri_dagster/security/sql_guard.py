@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hakiri_dagster.errors import UnsafeSql
-from hakiri_dagster.security.explained_select import named_relations, refuse_what_could_run
+from hakiri_dagster.security.harmless_select import named_relations, refuse_what_could_run
 from hakiri_dagster.security.settable import SETTABLE
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ALLOWED = (
     "a hook may hold one statement without comments: ANALYZE, VACUUM, CLUSTER, REINDEX, REFRESH MATERIALIZED VIEW, "
     "EXPLAIN of a SELECT from schema.table (never ANALYZE), or SET of a planner, memory, timeout or search-path setting"
+)
+PROBES = (
+    "a validator may ask one SELECT without comments, from {table} or schema.table: no row, or one true value, passes"
 )
 TABLE = "{table}"
 
@@ -59,9 +62,30 @@ def judge(text: str) -> HookSql:
     if judgement is None:
         raise _refusal(f"{_first_word(tokens)} is not among the statements of a hook")
     explains = judgement(statement)
-    last = tokens[-1]
-    bare = text[tokens[0].start : last.start if last.text == ";" else last.end].rstrip()
-    return HookSql(bare, type(statement).__name__ == "VariableSetStmt", explains)
+    return HookSql(_bare(text, tokens), type(statement).__name__ == "VariableSetStmt", explains)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSql:
+    """One SELECT, without its semicolon, and the relations that it reads."""
+
+    text: str
+    reads: frozenset[tuple[str, str]]
+
+
+def judge_probe(text: str) -> ProbeSql:
+    """As for hooks, `{table}` must have been replaced before."""
+    tokens = _tokens(text)
+    statement = _only_statement(text, tokens)
+    if statement is None or type(statement).__name__ != "SelectStmt":
+        raise UnsafeSql(f"{_first_word(tokens)} is not a SELECT, which is all that a validator may ask", hint=PROBES)
+    refuse_what_could_run(statement)
+    return ProbeSql(_bare(text, tokens), named_relations(statement))
+
+
+def judge_probe_template(text: str) -> ProbeSql:
+    """While no table is known."""
+    return judge_probe(with_table(text, _STAND_IN))
 
 
 def judge_template(text: str) -> HookSql:
@@ -130,6 +154,11 @@ def _only_statement(text: str, tokens: list[_Token]) -> ast.Node | None:
     if any(token.text == ";" for token in tokens[:-1]):
         raise _refusal("it holds more than one statement")
     return statements[0].stmt
+
+
+def _bare(text: str, tokens: list[_Token]) -> str:
+    last = tokens[-1]
+    return text[tokens[0].start : last.start if last.text == ";" else last.end].rstrip()
 
 
 def _first_word(tokens: list[_Token]) -> str:

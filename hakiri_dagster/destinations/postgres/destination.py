@@ -12,6 +12,7 @@ from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.destinations.contract import (
     BadRow,
     Candidate,
+    Doubt,
     EncoderPlan,
     Fence,
     LedgerEntry,
@@ -32,10 +33,13 @@ from hakiri_dagster.destinations.postgres import (
     quarantine,
     quarantined,
 )
+from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
+from hakiri_dagster.destinations.postgres.doubts import doubts
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
 from hakiri_dagster.destinations.postgres.hook_session import hook_session
+from hakiri_dagster.destinations.postgres.measuring import answered
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.restoring import restore
 from hakiri_dagster.destinations.postgres.swap.leftovers import unchecked
@@ -48,6 +52,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
+from hakiri_dagster.quality.measures import Answers, Measure, Unanswered
 from hakiri_dagster.settings import DEFAULT_TENANT
 
 
@@ -130,6 +135,21 @@ class PostgresDestination:
     def purge_quarantine(self, table: Table, choice: KeptChoice) -> int:
         with self._connections.transaction(table.label) as connection:
             return quarantined.purge(connection, table, choice)
+
+    def doubts(self, table: Table, measures: Sequence[Measure]) -> Sequence[Doubt]:
+        if not measures:
+            return ()
+        with self._connections.look(table.label) as connection:
+            return tuple(doubts(connection, table, measures))
+
+    def ask(self, table: Table, measures: Sequence[Measure]) -> Answers:
+        with self._connections.transaction(table.label) as connection:
+            found = catalog.find(connection, table.target_schema, table.target_name)
+            if found is None:
+                return dict.fromkeys(measures, Unanswered("the target does not exist yet"))
+            target = found.target
+            added = frozenset(mode_of(table).added_columns(table))
+            return answered(connection, AskedRows((target.schema, target.name), target, added), measures)
 
     def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:
         return hook_session(self._connections, table, attempt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
@@ -23,16 +23,25 @@ class DuplicateKeys:
         return "; ".join([*self.few, *(["…"] if self.keys > len(self.few) else [])])
 
 
-def duplicate_keys(connection: Connection, relation: sql.Identifier, key: Sequence[str]) -> DuplicateKeys:
-    """Keys with a NULL are never the same, as in a unique index."""
+def _where(*conditions: sql.Composable) -> sql.Composed:
+    return sql.SQL(" WHERE {}").format(sql.SQL(" AND ").join(conditions))
+
+
+def duplicate_keys(
+    connection: Connection,
+    relation: sql.Identifier,
+    key: Sequence[str],
+    where: Callable[[sql.Composable], sql.Composed] = _where,
+) -> DuplicateKeys:
+    """Keys with a NULL are never the same, as in a unique index. `where` may add to the condition."""
     columns = names(list(key))
     shown = sql.SQL(", ").join(sql.SQL("left({}::text, {})").format(sql.Identifier(c), _SHOWN_CHARACTERS) for c in key)
+    complete = sql.SQL("pg_catalog.num_nulls({}) = 0").format(columns)
     found = connection.execute(
         sql.SQL(
-            "SELECT ARRAY[{shown}], count(*), count(*) OVER (), sum(count(*)) OVER () FROM {relation} "
-            "WHERE pg_catalog.num_nulls({columns}) = 0 "
+            "SELECT ARRAY[{shown}], count(*), count(*) OVER (), sum(count(*)) OVER () FROM {relation}{where} "
             "GROUP BY {columns} HAVING count(*) > 1 ORDER BY {columns} LIMIT {most}"
-        ).format(shown=shown, relation=relation, columns=columns, most=_SHOWN)
+        ).format(shown=shown, relation=relation, where=where(complete), columns=columns, most=_SHOWN)
     ).fetchall()
     keys, rows = found[0][2:] if found else (0, 0)
     return DuplicateKeys(

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 import psycopg
 
-from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load
+from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load, LoadAnswers
 from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks, owed_hooks
+from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
 from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
 from hakiri_dagster.destinations.postgres.exclusion import keep_restores_out
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
+from hakiri_dagster.destinations.postgres.measuring import answered
 from hakiri_dagster.destinations.postgres.modes.contract import Staged, Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
@@ -24,6 +26,7 @@ from hakiri_dagster.destinations.postgres.replacement import Replacement
 from hakiri_dagster.destinations.postgres.swap.unfinished import make_good
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from hakiri_dagster.planning.hooks import HookName
+from hakiri_dagster.quality.measures import Answers
 
 
 @dataclass(slots=True)
@@ -36,6 +39,7 @@ class OpenLoad:
     replaced: Replacement
     cursor_max: int | None
     staged: Staged
+    answers: LoadAnswers
 
     @property
     def rows(self) -> int:
@@ -147,12 +151,27 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
                 sum_up(connections, found.oid)
             if load.table.load.backup_before_load is not None and mode.overwrites:
                 backups.keep_rows(connection, load)
-            staged = mode.stage(Work(connections, connection, load, found, blocks, replaced))
+            work = Work(connections, connection, load, found, blocks, replaced)
+            staged = mode.stage(work)
+            try:
+                answers = LoadAnswers(work.answers, _of_table(connection, load, staged))
+            except BaseException:
+                staged.discard()
+                raise
             cursor_max = candidate.cursor_max
     except BaseException:
         connections.give_back(connection)
         raise
-    return OpenLoad(connections, connection, load, replaced, cursor_max, staged)
+    return OpenLoad(connections, connection, load, replaced, cursor_max, staged, answers)
+
+
+def _of_table(connection: Connection, load: Load, staged: Staged) -> Answers:
+    """As the load would leave it."""
+    if not load.asked.of_table:
+        return {}
+    place = staged.place or (load.target.schema, load.target.name)
+    rows = AskedRows(place, load.target, frozenset(mode_of(load.table).added_columns(load.table)))
+    return answered(connection, rows, load.asked.of_table)
 
 
 def _where(load: Load) -> str:

@@ -85,9 +85,9 @@ def _refuse_what_is_in_the_way(connection: Connection, relations: Set[Relation],
     if found is not None:
         relation, why = found
         raise UnsafeSql(
-            f"EXPLAIN of a SELECT from {relation} is not allowed: {why}",
+            f"a SELECT from {relation} is not allowed: {why}",
             where=where,
-            hint="planning alone runs code of others with the rights of the load, so an explained SELECT may read "
+            hint="even planning runs code of others with the rights of the load, so a SELECT may read "
             "ordinary and partitioned tables only, without policies, whose columns, indexes, checks and statistics "
             "need nothing but PostgreSQL's own types, functions and operators",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, TargetColumn
+from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, PROVENANCE_COLUMNS, TargetColumn
 from hakiri_dagster.destinations.postgres import ledger
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name, types_of
 from hakiri_dagster.destinations.postgres.connection import Connection
@@ -16,7 +16,6 @@ from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import SourceSchema
 
 _MOST_COLUMNS = 1600
-_PROVENANCE_COLUMNS = 4
 _SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 
 
@@ -35,7 +34,7 @@ def name_objections(schema: SourceSchema) -> list[str]:
                 "which keeps 63 bytes of a name; rename one at the source"
             )
         first_by_name[kept] = column.name
-    if len(schema.columns) > _MOST_COLUMNS - _PROVENANCE_COLUMNS:
+    if len(schema.columns) > _MOST_COLUMNS - len(PROVENANCE_COLUMNS):
         found.append(f"{len(schema.columns)} columns; PostgreSQL takes {_MOST_COLUMNS} at most")
     return found
 

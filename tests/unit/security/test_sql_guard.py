@@ -368,7 +368,7 @@ def test_all_else_is_no_setting(text: str) -> None:
     assert not judge(text).sets
 
 
-def test_the_relations_of_an_explained_select_are_told() -> None:
+def test_the_relations_of_an_harmless_select_are_told() -> None:
     judged = judge('EXPLAIN WITH o AS (SELECT 1 FROM shop.a) SELECT (SELECT 1 FROM "B".b) FROM o JOIN shop.c ON true')
     assert judged.explains == {("shop", "a"), ("B", "b"), ("shop", "c")}
     assert judge("EXPLAIN SELECT 1").explains == frozenset()

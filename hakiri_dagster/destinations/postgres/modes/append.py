@@ -45,7 +45,9 @@ class Append(Mode):
         delete_replaced(work)
         target = work.load.target
         place = relation(target.schema, target.name)
-        return InTransaction(work.blocks.copy_into(work.connection, place, work.load.columns))
+        rows = work.blocks.copy_into(work.connection, place, work.load.columns)
+        work.ask_candidate((target.schema, target.name), load_id=work.load.fence.load_id)
+        return InTransaction(rows)
 
     @override
     def parallel(self, target: Target) -> bool:

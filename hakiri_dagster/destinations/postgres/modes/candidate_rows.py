@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from psycopg import sql
 
+from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import names, relation
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, placed
@@ -14,7 +15,8 @@ from hakiri_dagster.destinations.postgres.modes.contract import Work
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 
-STAGED = sql.Identifier("pg_temp", "hakiri_candidate")
+STAGED_PLACE: Relation = ("pg_temp", "hakiri_candidate")
+STAGED = relation(*STAGED_PLACE)
 
 
 def stage_candidate(work: Work) -> int:
@@ -24,7 +26,9 @@ def stage_candidate(work: Work) -> int:
             names(work.load.columns), relation(target.schema, target.name)
         )
     )
-    return work.blocks.copy_into(work.connection, STAGED, work.load.columns, freeze=True)
+    rows = work.blocks.copy_into(work.connection, STAGED, work.load.columns, freeze=True)
+    work.ask_candidate(STAGED_PLACE)
+    return rows
 
 
 def key_of(table: Table) -> tuple[str, ...]:

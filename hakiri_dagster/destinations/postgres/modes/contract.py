@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Load, Mark, Target
 from hakiri_dagster.destinations.hooks_contract import Relation
+from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
+from hakiri_dagster.destinations.postgres.measuring import answered
 from hakiri_dagster.destinations.postgres.replacement import Replacement
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.quality.measures import Answer, Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,16 @@ class Work:
     found: Found
     blocks: Blocks
     replaced: Replacement
+    answers: dict[Measure, Answer] = field(default_factory=dict)
+    """To what is asked of the candidate."""
+
+    def ask_candidate(self, place: Relation, *, load_id: int | None = None) -> None:
+        """Called by each mode as soon as the candidate's rows stand in a relation as they were read; `load_id` tells
+        them from others there."""
+        asked = self.load.asked.of_candidate
+        if asked:
+            rows = AskedRows(place, self.load.target, load_id=load_id)
+            self.answers.update(answered(self.connection, rows, asked))
 
 
 class Staged(Protocol):

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hakiri_dagster.destinations.contract import (
-    INGESTED_AT_COLUMN,
-    LOAD_ID_COLUMN,
-    ROW_HASH_COLUMN,
-    SOURCE_FILE_HASH_COLUMN,
-)
+from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
 
@@ -32,9 +27,6 @@ ORDER BY 1
 """
 
 
-PROVENANCE = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
-
-
 def column_objections(mode: str, key: Sequence[str], columns: Sequence[str], otherwise: str) -> list[str]:
     """`otherwise`: what is wrong if there is no column beside the key's."""
     if not key:
@@ -42,7 +34,7 @@ def column_objections(mode: str, key: Sequence[str], columns: Sequence[str], oth
     missing = [column for column in key if column not in columns]
     if missing:
         return [f"the upsert_key names columns that the source does not have: {', '.join(missing)}"]
-    if not set(columns) - set(key) - PROVENANCE:
+    if not set(columns) - set(key) - PROVENANCE_COLUMNS:
         return [f"the upsert_key names every column, so {otherwise}"]
     return []
 

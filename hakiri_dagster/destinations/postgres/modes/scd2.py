@@ -12,7 +12,7 @@ from datetime import datetime
 from psycopg import sql
 from typing_extensions import override
 
-from hakiri_dagster.destinations.contract import Target
+from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS, Target
 from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.conversion import kind_of
@@ -31,7 +31,6 @@ from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, M
 from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.modes.history import take_in
 from hakiri_dagster.destinations.postgres.modes.key_objections import (
-    PROVENANCE,
     column_objections,
     partition_objections,
 )
@@ -150,7 +149,7 @@ def _versions(work: Work) -> Versions:
     cursor = cursor_of(work)
     if cursor is not None and deletes.column_kind(work.load.target, cursor) not in _TIMES:
         cursor = None
-    left_out = {*key, cursor, deletes.flag_of(work.load.table), *PROVENANCE}
+    left_out = {*key, cursor, deletes.flag_of(work.load.table), *PROVENANCE_COLUMNS}
     types = base_types(work.connection, work.found.oid)
     return Versions(
         work=work,

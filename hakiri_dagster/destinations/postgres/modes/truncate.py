@@ -48,7 +48,9 @@ class Truncate(Mode):
             work.connection.execute(retyping(target, work.load.target.retyped))
         # frozen rows are seen by snapshots older than this load, which would see an empty table otherwise
         freeze = not work.found.partitioned
-        return InTransaction(work.blocks.copy_into(work.connection, target, work.load.columns, freeze=freeze))
+        rows = work.blocks.copy_into(work.connection, target, work.load.columns, freeze=freeze)
+        work.ask_candidate((work.load.target.schema, work.load.target.name))
+        return InTransaction(rows)
 
     @override
     def parallel(self, target: Target) -> bool:

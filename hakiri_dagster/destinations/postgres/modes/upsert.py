@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from psycopg import sql
 from typing_extensions import override
 
-from hakiri_dagster.destinations.contract import (
-    Target,
-)
+from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS, Target
 from hakiri_dagster.destinations.postgres import marks
 from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
@@ -26,7 +24,6 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
 from hakiri_dagster.destinations.postgres.modes.content import Content, content_of, values_of
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
 from hakiri_dagster.destinations.postgres.modes.key_objections import (
-    PROVENANCE,
     column_objections,
     conflict_objections,
     partition_objections,
@@ -151,7 +148,7 @@ class Upsert(Mode):
 
 def _content(work: Work, changed: Sequence[str]) -> Content:
     types = base_types(work.connection, work.found.oid)
-    return content_of((column for column in changed if column not in PROVENANCE), types)
+    return content_of((column for column in changed if column not in PROVENANCE_COLUMNS), types)
 
 
 def _marking(marker: str) -> sql.Composed:

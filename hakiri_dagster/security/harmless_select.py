@@ -1,4 +1,4 @@
-"""What a SELECT may hold that a hook explains.
+"""What a SELECT may hold that a hook explains or a validator asks.
 
 PostgreSQL runs functions while it plans: those of casts, operators and function calls on constants. So everything in
 the tree has to be known to be harmless; what is not known is refused. The names mean PostgreSQL's own things only where
@@ -122,7 +122,7 @@ def _is_known(names: list[str], known: frozenset[str]) -> bool:
 
 def _refusal(what: str) -> UnsafeSql:
     return UnsafeSql(
-        f"EXPLAIN of this SELECT is not allowed: {what}",
-        hint="planning alone runs functions, so an explained SELECT may hold columns, constants, joins, aggregates "
-        "and PostgreSQL's plain operators and functions only",
+        f"this SELECT is not allowed: {what}",
+        hint="even planning runs functions, so a SELECT may hold columns, constants, joins, aggregates and "
+        "PostgreSQL's plain operators and functions only",
     )

@@ -1,0 +1,162 @@
+"""What validators ask of rows, as values, and what they are answered. Who asks does not matter: the workers while they
+stage rows, or a destination of what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from hakiri_dagster.manifest.rule_spec import PlainValue
+from hakiri_dagster.quality.comparable import microseconds_since_1970
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """How many have no value in the column."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lowest:
+    """NaN only if there is nothing else; infinite dates are none."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Highest:
+    """NaN if there is one; infinite dates are none."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of what is not NULL; NULL of nothing."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """How many values there are. Up to `exact` the answer is, above it may be an estimate that is not below it."""
+
+    column: str
+    exact: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """Values that are none of these, NULL apart."""
+
+    column: str
+    values: tuple[PlainValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Rows that share the columns with others. One with a NULL in them shares nothing."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Rows whose value does not occur in another table. `schema` is None for the target's own."""
+
+    column: str
+    schema: str | None
+    table: str
+    ref_column: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTypes:
+    """The target's columns beside those named, and those named that it has not or of another type."""
+
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One SELECT that was judged to be harmless. `{table}` in it are the rows that are asked."""
+
+    statement: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSetAside:
+    """Rows of the load that did not go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAtSource:
+    """How many the source holds within the bounds of the load, counted by itself."""
+
+
+ColumnMeasure = Nulls | Lowest | Highest | Total | Distinct | Strangers
+InPassing = Rows | ColumnMeasure
+"""One pass over the rows answers all of them, in any order and part by part."""
+
+AboutLoad = RowsSetAside | RowsAtSource
+"""Answered by whoever runs the load."""
+
+Measure = InPassing | AboutLoad | Duplicates | Orphans | ColumnTypes | Probe
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """A date or a time, whatever its type: microseconds since 1970 in UTC."""
+
+    microseconds: int
+
+    @classmethod
+    def of(cls, moment: datetime) -> Instant:
+        return cls(microseconds_since_1970(moment))
+
+    def __str__(self) -> str:
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.microseconds)
+        except OverflowError:
+            return f"{self.microseconds} µs since 1970"
+        return moment.isoformat().removesuffix("+00:00") + "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Violations:
+    """How many rows are in the way of what was asked, and a few of their values. `rows` counts at least `groups`."""
+
+    rows: int
+    few: tuple[str, ...] = ()
+    groups: int | None = None
+
+    def __str__(self) -> str:
+        return "; ".join(self.few)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsFound:
+    """Names with the types that were found; None: the target has no such column. `others`: what was not named."""
+
+    differing: tuple[tuple[str, str | None], ...]
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Why a question has no answer; a validator that asked it does not pass."""
+
+    reason: str
+
+
+Answer = int | float | Decimal | Instant | Violations | ColumnsFound | Unanswered | None
+Answers = Mapping[Measure, Answer]
