@@ -92,6 +92,14 @@ def readable_among(values: Sequence[object], kind: pa.DataType) -> bool:
     return True
 
 
+def among(array: pa.Array, values: Sequence[object]) -> pa.BooleanArray:
+    """Where the value is one of these; NULL is not."""
+    known = pa.array(values).cast(array.type)
+    if at.is_floating(array.type):  # -0.0 is 0.0
+        array, known = (pc.add(numbers, pa.scalar(0.0, array.type)) for numbers in (array, known))
+    return pc.is_in(array, known)
+
+
 def alike(one: pa.DataType, other: pa.DataType) -> bool:
     """Whether values of the two can be compared."""
     kinds = (is_text, is_number, is_time, at.is_boolean)

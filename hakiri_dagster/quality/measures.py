@@ -133,11 +133,10 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Violations:
-    """How many rows are in the way of what was asked, and a few of their values. `rows` counts at least `groups`."""
+    """How many rows are in the way of what was asked, and a few of their values."""
 
     rows: int
     few: tuple[str, ...] = ()
-    groups: int | None = None
 
     def __str__(self) -> str:
         return "; ".join(self.few)

@@ -51,7 +51,7 @@ def _broken(rule: RowRule, array: pa.Array, batch: pa.RecordBatch) -> pa.Boolean
         case MinLengthRule(min=fewest):
             return pc.less(_lengths(array), fewest)
         case OneOfRule(values=values):
-            return pc.and_(array.is_valid(), pc.invert(pc.is_in(array, pa.array(values).cast(array.type))))
+            return pc.and_(array.is_valid(), pc.invert(comparable.among(array, values)))
         case FieldTypeRule(expected=expected):
             return readable_as.unreadable(array, expected)
         case CompareRule(op=op, other=other):

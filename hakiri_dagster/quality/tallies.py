@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from hakiri_dagster.planning.arrow_types import is_time
-from hakiri_dagster.quality.comparable import microseconds
+from hakiri_dagster.quality.comparable import among, microseconds
 from hakiri_dagster.quality.distinct import Sketch, hashes_of
 from hakiri_dagster.quality.measures import (
     Answer,
@@ -145,8 +145,7 @@ def _whole_total(array: pa.Array) -> int:
 
 
 def _strangers(array: pa.Array, values: Sequence[object]) -> Violations:
-    known = pa.array(values).cast(array.type)
-    strange = array.filter(pc.and_(array.is_valid(), pc.invert(pc.is_in(array, known))))
+    strange = array.filter(pc.and_(array.is_valid(), pc.invert(among(array, values))))
     few = pc.unique(strange)[:FEW].cast(pa.string()).to_pylist() if len(strange) else []
     return Violations(len(strange), tuple(value[:_SHOWN_CHARACTERS] for value in few))
 

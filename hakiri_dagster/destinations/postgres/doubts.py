@@ -77,6 +77,6 @@ def _refused(connection: Connection, statement: sql.Composed) -> str | None:
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(statement)
-    except psycopg.errors.SyntaxErrorOrAccessRuleViolation as error:
+    except psycopg.ProgrammingError as error:
         return error.diag.message_primary
     return None

@@ -154,7 +154,7 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
             work = Work(connections, connection, load, found, blocks, replaced)
             staged = mode.stage(work)
             try:
-                answers = LoadAnswers(work.answers, _of_table(connection, load, staged))
+                answers = LoadAnswers(work.answers, _of_table(work, staged))
             except BaseException:
                 staged.discard()
                 raise
@@ -165,13 +165,18 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
     return OpenLoad(connections, connection, load, replaced, cursor_max, staged, answers)
 
 
-def _of_table(connection: Connection, load: Load, staged: Staged) -> Answers:
-    """As the load would leave it."""
+def _of_table(work: Work, staged: Staged) -> Answers:
+    """As the load would leave it. A relation of its own is not kept locked: hooks have still to work on it."""
+    load = work.load
     if not load.asked.of_table:
         return {}
     place = staged.place or (load.target.schema, load.target.name)
     rows = AskedRows(place, load.target, frozenset(mode_of(load.table).added_columns(load.table)))
-    return answered(connection, rows, load.asked.of_table)
+    if staged.place is None:
+        return answered(work.connection, rows, load.asked.of_table)
+    with work.connections.transaction(load.table.label) as connection:
+        fence.name_attempt(connection, load)
+        return answered(connection, rows, load.asked.of_table)
 
 
 def _where(load: Load) -> str:

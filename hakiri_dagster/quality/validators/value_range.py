@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from hakiri_dagster.manifest.validator_spec import RangeValidator
 from hakiri_dagster.planning.arrow_types import is_number, is_time
-from hakiri_dagster.quality.measures import Answers, Highest, Lowest, Measure, Nulls, Rows, Total
+from hakiri_dagster.quality.measures import Answers, Highest, Instant, Lowest, Measure, Nulls, Rows, Total
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
 from hakiri_dagster.quality.validators.numbers import Measured, bounds_shown, measured, plotted, whole, within
 
@@ -41,7 +41,7 @@ class ValueRange(Kind[RangeValidator]):
         if not found:
             return Verdict(True, f"no row has a value in {validator.column}")
         passed = all(within(value, validator.min, validator.max) for value in found.values())
-        observed = ", ".join(f"{name} {value}" for name, value in found.items())
+        observed = ", ".join(f"{name} {_told(name, value)}" for name, value in found.items())
         numbers = {name: number for name, value in found.items() if (number := plotted(value)) is not None}
         return Verdict(passed, f"{observed} of {validator.column}", numbers)
 
@@ -58,6 +58,11 @@ class ValueRange(Kind[RangeValidator]):
             yield f"{validator.column} is {kind}, and the bounds are dates"
         elif not dates and not is_number(kind):
             yield f"{validator.column} is {kind}, and the bounds are numbers"
+
+
+def _told(name: str, value: Measured) -> str:
+    """A mean has more digits than anybody wants to read."""
+    return f"{value:.10g}" if name == "mean" and not isinstance(value, Instant) else str(value)
 
 
 def _found(validator: RangeValidator, answers: Answers) -> dict[str, Measured]:
@@ -82,4 +87,4 @@ def _mean(column: str, answers: Answers) -> float | Decimal | None:
     total, count = answers[Total(column)], whole(answers[Rows()]) - whole(answers[Nulls(column)])
     if not count or not isinstance(total, int | float | Decimal):
         return None
-    return round(total / count, 6)
+    return total / count

@@ -74,6 +74,16 @@ class ShopProject:
             failures = Applier(runtime, self.instance).load_again(found, survey, keys or [c.key for c in survey.chunks])
             assert failures == ()
 
+    @property
+    def checks(self) -> list[str]:
+        """The names of those that were ever evaluated, of the table `orders`."""
+        keys = self.instance.event_log_storage.get_latest_asset_check_execution_by_key
+        with self.runtime() as runtime:
+            (table,) = [table for table in runtime.project.tables if table.name == "orders"]
+        names = ("no_rows_set_aside", *table.validation.check_ids)
+        found = keys([dg.AssetCheckKey(dg.AssetKey([table.pipeline_id, "orders"]), name) for name in names])
+        return [name for name in names if name in {key.name for key in found}]
+
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url) as connection:
             return connection.execute(query.encode()).fetchall()

@@ -70,7 +70,7 @@ class BlueGreen(Mode):
         try:
             place = relation(work.load.target.schema, sibling.sibling_name(work.load.target.name))
             rows = copy_in_parallel(work.connections, work.load, work.blocks, place, new[0].new)
-            work.ask_candidate((work.load.target.schema, sibling.sibling_name(work.load.target.name)))
+            work.ask_committed_candidate((work.load.target.schema, sibling.sibling_name(work.load.target.name)))
             return _Siblings(work, rows, _complete(work, new), at_first)
         except BaseException:
             _discard(work)

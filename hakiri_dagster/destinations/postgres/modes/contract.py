@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Load, Mark, Target
 from hakiri_dagster.destinations.hooks_contract import Relation
+from hakiri_dagster.destinations.postgres import fence
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
@@ -38,10 +39,18 @@ class Work:
     def ask_candidate(self, place: Relation, *, load_id: int | None = None) -> None:
         """Called by each mode as soon as the candidate's rows stand in a relation as they were read; `load_id` tells
         them from others there."""
-        asked = self.load.asked.of_candidate
-        if asked:
-            rows = AskedRows(place, self.load.target, load_id=load_id)
-            self.answers.update(answered(self.connection, rows, asked))
+        if self.load.asked.of_candidate:
+            self._ask(self.connection, AskedRows(place, self.load.target, load_id=load_id))
+
+    def ask_committed_candidate(self, place: Relation) -> None:
+        """The open transaction would keep its lock, and others have still to work on the relation."""
+        if self.load.asked.of_candidate:
+            with self.connections.transaction(self.load.table.label) as connection:
+                fence.name_attempt(connection, self.load)
+                self._ask(connection, AskedRows(place, self.load.target))
+
+    def _ask(self, connection: Connection, rows: AskedRows) -> None:
+        self.answers.update(answered(connection, rows, self.load.asked.of_candidate))
 
 
 class Staged(Protocol):
