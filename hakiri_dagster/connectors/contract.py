@@ -13,6 +13,7 @@ from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.source_files import FileVersion
+from hakiri_dagster.quality.measures import Form
 
 SparkProvider = Callable[[], SparkSession]
 """Starts Spark when it is first called, so that whoever needs no rows pays for no engine."""
@@ -50,6 +51,17 @@ class FileOrigin:
     content_hash: bytes
 
 
+Forms = Sequence[tuple[str, Form]]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTally:
+    """`digest`: the checksum of the columns that were asked for."""
+
+    rows: int
+    digest: int
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Rows of one or more slices, read in one pass.
@@ -65,6 +77,9 @@ class Reading:
     has_malformed: bool = False
     close: Callable[[], None] = _nothing
     """To be called once the frame has been executed for the last time: what the source holds for it is let go."""
+
+    tally: Callable[[Sequence[Slice], Forms], Sequence[SourceTally]] | None = None
+    """Counts the rows of slices once more, as they were when the reading began; None: nobody but Spark can."""
 
     direct: DirectRows | None = None
     explain: Callable[[Exception], HakiriError | None] = _unexplained
@@ -126,6 +141,11 @@ class SourceTable(Protocol):
         ...
 
     @property
+    def tallies_itself(self) -> bool:
+        """It can count its rows, and sum up their values, as a destination of its own kind does."""
+        ...
+
+    @property
     def chunked_by_file(self) -> bool:
         """Without a cursor, each file is a chunk; else the whole table is one."""
         ...
@@ -153,8 +173,11 @@ class SourceTable(Protocol):
         cursor: str | None,
         slices: Sequence[Slice],
         files: Mapping[str, FileState],
+        *,
+        tallied: bool = False,
     ) -> Reading:
-        """All slices in one pass. Malformed lines come along, marked; nothing is dropped or nulled."""
+        """All slices in one pass. Malformed lines come along, marked; nothing is dropped or nulled. `tallied`: the
+        reading's `tally` will be asked for."""
         ...
 
 

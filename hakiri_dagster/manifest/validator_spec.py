@@ -155,7 +155,7 @@ class SchemaMatchesValidator(Validator):
     )
 
 
-class RowCountMatchesSourceValidator(ScopedValidator):
+class RowCountMatchesSourceValidator(Validator):
     """No row was lost or doubled on the way: the source is counted once more, by itself."""
 
     checksum: Flag = Field(
@@ -260,7 +260,10 @@ def kind_of(validator: Validator) -> str:
 
 
 def scope_of(validator: Validator) -> Scope:
-    return validator.scope if isinstance(validator, ScopedValidator) else "table"
+    """What a schema is asked of is the table, and what is compared with the source a load."""
+    if isinstance(validator, ScopedValidator):
+        return validator.scope
+    return "table" if isinstance(validator, SchemaMatchesValidator) else "candidate"
 
 
 def columns_of(validator: DatasetValidator) -> tuple[str, ...]:

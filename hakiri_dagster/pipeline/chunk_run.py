@@ -228,7 +228,11 @@ def _aside(slice_: StagedSlice) -> SetAside:
 
 def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> ChunkStep:
     claim = prepared.slice.claimed
-    outcomes = _outcomes(survey, prepared.slice, prepared.load)
+    try:
+        outcomes = _outcomes(survey, prepared.slice, prepared.load)
+    except BaseException:
+        prepared.load.undo()
+        raise
     refused = _refusal(prepared.slice, outcomes)
     if refused is not None:
         prepared.load.undo()
@@ -252,7 +256,7 @@ def _outcomes(survey: Survey, slice_: StagedSlice, load: PreparedLoad) -> tuple[
     table, is_newest = slice_.load.table, slice_.claimed.key == survey.newest_key
     return (
         *of_rules(table, slice_.report),
-        *of_validators(table, slice_.report, load.answers, is_newest=is_newest),
+        *of_validators(table, slice_.report, load.answers, slice_.at_source(load.answers), is_newest=is_newest),
     )
 
 

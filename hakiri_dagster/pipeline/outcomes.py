@@ -71,12 +71,14 @@ def _why_a_rule_stops(rule: RowRule, rows: int, broken: int) -> str | None:
     return None
 
 
-def of_validators(table: Table, report: SliceReport, answered: LoadAnswers, *, is_newest: bool) -> tuple[Outcome, ...]:
+def of_validators(
+    table: Table, report: SliceReport, answered: LoadAnswers, at_source: Answers, *, is_newest: bool
+) -> tuple[Outcome, ...]:
     """`is_newest`: no chunk of the table comes after this one."""
     validators = table.validation.dataset_level.validators
     if not validators:
         return ()
-    of_load = _of_load(report, validators)
+    of_load = {**_of_load(report, validators), **at_source}
     answers: Mapping[str, Answers] = {
         "candidate": {**of_load, **answered.of_candidate},
         "table": {**of_load, **answered.of_table},

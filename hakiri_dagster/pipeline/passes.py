@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hakiri_dagster.connectors.contract import Reading
-from hakiri_dagster.destinations.contract import BadRow, Load, Target
+from pyspark.sql import DataFrame
+
+from hakiri_dagster.connectors.contract import DirectRows, Reading
+from hakiri_dagster.destinations.contract import BadRow, Load, LoadAnswers, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
@@ -17,6 +19,7 @@ from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Stag
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project
+from hakiri_dagster.pipeline.reconciliation import Reconciliation
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.slice_files import REPORT_SCHEMA
 from hakiri_dagster.pipeline.slices import Splitter
@@ -24,7 +27,7 @@ from hakiri_dagster.pipeline.staging import DirectStaging, StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.columns import SourceSchema
-from hakiri_dagster.quality.measures import ColumnMeasure
+from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure
 from hakiri_dagster.quality.validators.registry import Asked
 
 SLICES_A_PASS = 128
@@ -42,6 +45,7 @@ class StagedSlice:
     load: Load
     candidate: StagedCandidate
     _staging: Staging
+    _source: Reconciliation
     _index: int
 
     @property
@@ -50,6 +54,10 @@ class StagedSlice:
 
     def bad_rows(self) -> Iterator[BadRow]:
         return self._staging.bad_rows(self._index)
+
+    def at_source(self, given: LoadAnswers) -> Mapping[Measure, Answer]:
+        """What the source says of its rows, where a validator compares them with those that are here."""
+        return self._source.answers(self._index, given)
 
     def was_read(self) -> bool:
         """Down to its last row, whatever became of them."""
@@ -81,62 +89,86 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
     directory = new_attempt_folder(way.candidates, way.table, way.holder)
     with translate_spark_errors():
         spark = way.spark()
-        reading = survey.read(spark, [claim.slice for claim in group])
+        reading = survey.read(spark, [claim.slice for claim in group], tallied=_reconciles(way.table))
     try:
-        staging = _stage(way, target, reading, survey.schema, group, directory)
+        rows = _read_rows(way, reading, survey.schema, group)
+        staging = _stage(way, target, rows, survey.schema, group, directory)
         try:
-            yield Staged(tuple(_slice(way, target, staging, *each) for each in enumerate(group)), staging)
+            yield Staged(tuple(_slice(way, target, staging, rows, *each) for each in enumerate(group)), staging)
         finally:
             staging.close()
     finally:
         reading.close()
 
 
-def _stage(
-    way: Way,
-    target: Target,
-    reading: Reading,
-    loaded: SourceSchema,
-    group: Sequence[ClaimedSlice],
-    directory: Path,
-) -> Staging:
-    table = way.table
+@dataclass(frozen=True, slots=True)
+class _ReadRows:
+    """`direct`: they need not pass through the frame."""
+
+    reading: Reading
+    frame: DataFrame
+    splitter: Splitter
+    direct: DirectRows | None
+    source: Reconciliation
+
+
+def _read_rows(way: Way, reading: Reading, loaded: SourceSchema, group: Sequence[ClaimedSlice]) -> _ReadRows:
+    table, slices = way.table, [claim.slice for claim in group]
     empty_as_null = table.load.empty_as_null if table.load.empty_as_null is not None else way.source.text_format
     full_provenance = table.load.provenance == "full"
     with translate_spark_errors():
         frame = project(reading, loaded, empty_as_null=empty_as_null, with_row_hash=full_provenance)
-        encoder = way.destination.encoder_plan(table, target, arrow_columns(frame, loaded))
+    splitter = Splitter.of([one.bounds for one in slices], {file.path: file.marker for file in reading.files})
+    direct = None if empty_as_null or full_provenance else reading.direct
+    validators = table.validation.dataset_level.validators
+    source = Reconciliation(reading, frame, splitter, cursor_of(table), slices, validators)
+    return _ReadRows(reading, frame, splitter, direct, source)
+
+
+def _stage(
+    way: Way,
+    target: Target,
+    rows: _ReadRows,
+    loaded: SourceSchema,
+    group: Sequence[ClaimedSlice],
+    directory: Path,
+) -> Staging:
+    table, reading = way.table, rows.reading
+    with translate_spark_errors():
+        encoder = way.destination.encoder_plan(table, target, arrow_columns(rows.frame, loaded))
     plan = StagingPlan(
         directory=str(directory),
         encoder=encoder,
         source_columns=tuple(column.name for column in reading.schema.columns),
-        splitter=Splitter.of(
-            [claim.slice.bounds for claim in group], {file.path: file.marker for file in reading.files}
-        ),
+        splitter=rows.splitter,
         load_ids=tuple(claim.fence.load_id for claim in group),
         files=reading.files,
         cursor=cursor_of(table),
-        ingested_at=datetime.now(UTC) if full_provenance else None,
+        ingested_at=datetime.now(UTC) if table.load.provenance == "full" else None,
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
         rules=table.validation.row_level,
-        measures=tuple(one for one in _asked(table).in_passing if isinstance(one, ColumnMeasure)),
+        measures=tuple(one for one in _asked(way).in_passing if isinstance(one, ColumnMeasure)),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
-        if reading.direct is not None and not empty_as_null and not full_provenance:
-            parts = reading.direct.parts
-            numbers = frame.sparkSession.range(0, parts, 1, parts)
-            staged = numbers.mapInArrow(DirectStaging(reading.direct, plan), REPORT_SCHEMA)
+        if rows.direct is not None:
+            parts = rows.direct.parts
+            numbers = rows.frame.sparkSession.range(0, parts, 1, parts)
+            staged = numbers.mapInArrow(DirectStaging(rows.direct, plan), REPORT_SCHEMA)
         else:
-            staged = map_in_arrow(frame, plan, REPORT_SCHEMA)
+            staged = map_in_arrow(rows.frame, plan, REPORT_SCHEMA)
         return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain)
 
 
-def _asked(table: Table) -> Asked:
-    return Asked.by(table.validation.dataset_level.validators)
+def _reconciles(table: Table) -> bool:
+    return bool(table.validation.dataset_level.row_count_matches_source)
 
 
-def _slice(way: Way, target: Target, staging: Staging, index: int, claim: ClaimedSlice) -> StagedSlice:
+def _asked(way: Way) -> Asked:
+    return Asked.by(way.table.validation.dataset_level.validators, portable=not way.source.tallies_itself)
+
+
+def _slice(way: Way, target: Target, staging: Staging, rows: _ReadRows, index: int, claim: ClaimedSlice) -> StagedSlice:
     load = Load(
         table=way.table,
         slice=claim.slice,
@@ -147,6 +179,6 @@ def _slice(way: Way, target: Target, staging: Staging, index: int, claim: Claime
         columns=staging.columns,
         supersedes=claim.claim.due.supersedes,
         occasion=way.occasion,
-        asked=_asked(way.table),
+        asked=_asked(way),
     )
-    return StagedSlice(claim, load, staging.candidate(index), staging, index)
+    return StagedSlice(claim, load, staging.candidate(index), staging, rows.source, index)

@@ -21,17 +21,17 @@ def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with
     texts = {field.name for field in reading.frame.schema.fields if isinstance(field.dataType, StringType)}
     columns = [_value(name, empty_as_null and name in texts) for name in names]
     if with_row_hash:
-        columns.append(F.xxhash64(*[_quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
+        columns.append(F.xxhash64(*[quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
     markers = [name for name in (MALFORMED_COLUMN, FILE_COLUMN) if name in reading.frame.columns]
     return reading.frame.select(*columns, *markers)
 
 
 def _value(name: str, empty_as_null: bool) -> Column:
-    column = _quoted(name)
+    column = quoted(name)
     return F.nullif(column, F.lit("")).alias(name) if empty_as_null else column
 
 
-def _quoted(name: str) -> Column:
+def quoted(name: str) -> Column:
     """Spark reads dots as struct access unless the name is quoted; a backtick in it is doubled."""
     return F.col("`" + name.replace("`", "``") + "`")
 

@@ -115,9 +115,9 @@ class Survey:
         planned = {chunk.key for chunk in self.chunks}
         return [due for due in (*owed.slices, *owed.busy) if wanted.means(due.key, planned)]
 
-    def read(self, spark: SparkSession, slices: Sequence[Slice]) -> Reading:
+    def read(self, spark: SparkSession, slices: Sequence[Slice], *, tallied: bool) -> Reading:
         files = {file.path: file for file in self.discovery.files}
-        return self.source.read(spark, self.followed.read, cursor_of(self.table), slices, files)
+        return self.source.read(spark, self.followed.read, cursor_of(self.table), slices, files, tallied=tallied)
 
     def owed(self, wanted: Wanted) -> Due:
         """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""

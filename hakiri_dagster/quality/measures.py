@@ -94,23 +94,39 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Digest:
+    """A checksum of the rows' values that does not depend on their order. `portable`: of texts that another engine
+    writes alike, rather than of the destination's own values. Without columns: of all that can be compared."""
+
+    columns: tuple[str, ...] | None
+    portable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RowsSetAside:
     """Rows of the load that did not go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsAtSource:
-    """How many the source holds within the bounds of the load, counted by itself."""
+    """How many the source holds within the bounds of the load, counted once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """Of the load's rows and of the source's."""
+
+    columns: tuple[str, ...] | None
 
 
 ColumnMeasure = Nulls | Lowest | Highest | Total | Distinct | Strangers
 InPassing = Rows | ColumnMeasure
 """One pass over the rows answers all of them, in any order and part by part."""
 
-AboutLoad = RowsSetAside | RowsAtSource
+AboutLoad = RowsSetAside | RowsAtSource | Checksums
 """Answered by whoever runs the load."""
 
-Measure = InPassing | AboutLoad | Duplicates | Orphans | ColumnTypes | Probe
+Measure = InPassing | AboutLoad | Duplicates | Orphans | ColumnTypes | Probe | Digest
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -150,6 +166,28 @@ class ColumnsFound:
     others: tuple[str, ...]
 
 
+Form = str
+"""How a column's values go into a checksum: a type to cast to, or of a portable one the kind of its texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """`forms` by column; `left_out` are columns that cannot be compared."""
+
+    value: int
+    forms: tuple[tuple[str, Form], ...]
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two checksums of the same columns."""
+
+    here: int
+    at_source: int
+    left_out: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     """Why a question has no answer; a validator that asked it does not pass."""
@@ -157,5 +195,5 @@ class Unanswered:
     reason: str
 
 
-Answer = int | float | Decimal | Instant | Violations | ColumnsFound | Unanswered | None
+Answer = int | float | Decimal | Instant | Violations | ColumnsFound | Digested | Compared | Unanswered | None
 Answers = Mapping[Measure, Answer]

@@ -46,6 +46,7 @@ class FilesTable:
     label: str
     keeps_misfits: bool = False
     chunked_by_file: bool = field(default=True, init=False)
+    tallies_itself: bool = field(default=False, init=False)
 
     @cached_property
     def text_format(self) -> bool:
@@ -101,6 +102,8 @@ class FilesTable:
         cursor: str | None,
         slices: Sequence[Slice],
         files: Mapping[str, FileState],
+        *,
+        tallied: bool = False,
     ) -> Reading:
         states = self._needed(slices, files)
         refuse_changed(states, self.label)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from hakiri_dagster.connectors.contract import Discovery, FileState, Known, Reading, SparkProvider
+from hakiri_dagster.connectors.contract import Discovery, FileState, Forms, Known, Reading, SourceTally, SparkProvider
 from hakiri_dagster.connectors.postgres import partitions, snapshot
 from hakiri_dagster.connectors.postgres.catalog import Relation, describe
 from hakiri_dagster.connectors.postgres.column_types import selection
@@ -19,6 +20,7 @@ from hakiri_dagster.connectors.postgres.config import SourceConfig
 from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS, connect, source_transaction
 from hakiri_dagster.connectors.postgres.cursors import cursor_of, extent
 from hakiri_dagster.connectors.postgres.failures import source_errors
+from hakiri_dagster.connectors.postgres.tallying import tallies
 from hakiri_dagster.connectors.postgres.worker import PartReader
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Slice
@@ -33,6 +35,7 @@ class PostgresTable:
     text_format: bool = False
     read_as: str = ""
     chunked_by_file: bool = False
+    tallies_itself: bool = True
 
     @property
     def lineage(self) -> tuple[str, ...]:
@@ -62,21 +65,39 @@ class PostgresTable:
         cursor: str | None,
         slices: Sequence[Slice],
         files: Mapping[str, FileState],
+        *,
+        tallied: bool = False,
     ) -> Reading:
         with ExitStack() as on_failure:
             holder = connect(self.config, self.label)
             on_failure.callback(holder.close)
             with source_errors(self.config, self.label):
                 holder.execute(SESSION_SETTINGS)
-                reader = self._plan(holder, schema, cursor, slices)
-            if reader.snapshot is None:
+                reader = self._plan(holder, schema, cursor, slices, shares=tallied)
+            if reader.snapshot is None and not tallied:
                 holder.close()  # a single statement is consistent by itself
             frame = _frame(spark, reader)
             on_failure.pop_all()
-        return Reading(frame, schema, close=holder.close, direct=reader)
+        tally = partial(self._tally, holder, cursor) if tallied else None
+        return Reading(frame, schema, close=holder.close, tally=tally, direct=reader)
+
+    def _tally(
+        self, holder: Connection[TupleRow], cursor: str | None, slices: Sequence[Slice], forms: Forms
+    ) -> list[SourceTally]:
+        with source_errors(self.config, self.label):
+            by = None
+            if cursor is not None:
+                by = cursor_of(self._describe(holder), cursor, self.config.text_columns, self.label)
+            return tallies(holder, self._identifier, by, slices, forms)
 
     def _plan(
-        self, holder: Connection[TupleRow], schema: SourceSchema, cursor: str | None, slices: Sequence[Slice]
+        self,
+        holder: Connection[TupleRow],
+        schema: SourceSchema,
+        cursor: str | None,
+        slices: Sequence[Slice],
+        *,
+        shares: bool,
     ) -> PartReader:
         relation = self._describe(holder)
         self._refuse_changed(schema, relation)
@@ -87,7 +108,7 @@ class PostgresTable:
             condition=None if by is None else by.condition([one.bounds for one in slices]),
         )
         statements = partitions.parts(holder, wanted, relation, by, self.config.max_connections)
-        shared = snapshot.export(holder, self.config, self.label) if len(statements) > 1 else None
+        shared = snapshot.export(holder, self.config, self.label) if shares or len(statements) > 1 else None
         if shared is None:
             statements = [wanted.where()]
         return PartReader(

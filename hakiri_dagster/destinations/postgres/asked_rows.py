@@ -19,7 +19,7 @@ class AskedRows:
     place: Relation
     target: Target
     added: frozenset[str] = frozenset()
-    """Columns that the load mode fills."""
+    """Columns that no row of the source has."""
 
     load_id: int | None = None
 

@@ -12,14 +12,18 @@ from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
+from hakiri_dagster.destinations.postgres.digesting import digested
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
 from hakiri_dagster.destinations.postgres.probing import probed
 from hakiri_dagster.destinations.postgres.types import PgType, parse_type
 from hakiri_dagster.manifest.rule_spec import PlainValue
 from hakiri_dagster.quality.measures import (
+    AboutLoad,
     Answer,
+    Checksums,
     ColumnsFound,
     ColumnTypes,
+    Digest,
     Distinct,
     Duplicates,
     Highest,
@@ -142,7 +146,7 @@ def _few(connection: Connection, column: sql.Identifier, place: sql.Composable, 
 def _answer(
     connection: Connection,
     rows: AskedRows,
-    measure: Duplicates | Orphans | ColumnTypes | Probe | RowsSetAside | RowsAtSource,
+    measure: Duplicates | Orphans | ColumnTypes | Probe | Digest | AboutLoad,
 ) -> Answer:
     match measure:
         case Duplicates(columns=columns):
@@ -154,8 +158,10 @@ def _answer(
             return _compared(rows, columns)
         case Probe():
             return probed(connection, rows, measure)
-        case RowsSetAside() | RowsAtSource():
-            return Unanswered("only a load can tell how many rows its source holds, and how many it has set aside")
+        case Digest():
+            return digested(connection, rows, measure)
+        case RowsSetAside() | RowsAtSource() | Checksums():
+            return Unanswered("only a load can be compared with its source")
         case _:
             assert_never(measure)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hakiri_dagster.manifest import validator_spec as spec
 from hakiri_dagster.manifest.validator_spec import DatasetValidator, columns_of, id_of, scope_of
-from hakiri_dagster.quality.measures import AboutLoad, Answers, InPassing, Measure, Unanswered
+from hakiri_dagster.quality.measures import AboutLoad, Answers, Checksums, Digest, InPassing, Measure, Unanswered
 from hakiri_dagster.quality.validators.accepted_values import AcceptedValues
 from hakiri_dagster.quality.validators.cardinality import Cardinality
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
@@ -48,14 +48,24 @@ class Asked:
     of_table: tuple[Measure, ...] = ()
 
     @classmethod
-    def by(cls, validators: Sequence[DatasetValidator]) -> Asked:
-        once = dict.fromkeys((scope_of(one), measure) for one in validators for measure in asks(one))
+    def by(cls, validators: Sequence[DatasetValidator], *, portable: bool = True) -> Asked:
+        """`portable`: checksums are compared with those of another engine."""
+        once = dict.fromkeys(
+            (scope_of(one), digest_of(measure, portable=portable) if isinstance(measure, Checksums) else measure)
+            for one in validators
+            for measure in asks(one)
+        )
         rest = [(scope, measure) for scope, measure in once if not isinstance(measure, AboutLoad)]
         return cls(
             tuple(measure for scope, measure in rest if scope == "candidate" and isinstance(measure, InPassing)),
             tuple(measure for scope, measure in rest if scope == "candidate" and not isinstance(measure, InPassing)),
             tuple(measure for scope, measure in rest if scope == "table"),
         )
+
+
+def digest_of(measure: Checksums, *, portable: bool) -> Digest:
+    """The destination's half."""
+    return Digest(measure.columns, portable)
 
 
 def asks(validator: DatasetValidator) -> Sequence[Measure]:

@@ -40,16 +40,19 @@ class Work:
         """Called by each mode as soon as the candidate's rows stand in a relation as they were read; `load_id` tells
         them from others there."""
         if self.load.asked.of_candidate:
-            self._ask(self.connection, AskedRows(place, self.load.target, load_id=load_id))
+            self._ask(self.connection, place, load_id)
 
     def ask_committed_candidate(self, place: Relation) -> None:
         """The open transaction would keep its lock, and others have still to work on the relation."""
         if self.load.asked.of_candidate:
             with self.connections.transaction(self.load.table.label) as connection:
                 fence.name_attempt(connection, self.load)
-                self._ask(connection, AskedRows(place, self.load.target))
+                self._ask(connection, place, None)
 
-    def _ask(self, connection: Connection, rows: AskedRows) -> None:
+    def _ask(self, connection: Connection, place: Relation, load_id: int | None) -> None:
+        target, loaded = self.load.target, set(map(stored_name, self.load.columns))
+        others = frozenset(column.name for column in target.columns if column.name not in loaded)
+        rows = AskedRows(place, target, others, load_id)
         self.answers.update(answered(connection, rows, self.load.asked.of_candidate))
 
 

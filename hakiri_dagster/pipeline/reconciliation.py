@@ -1,0 +1,156 @@
+"""The rows of a pass, counted once more at the source, to be compared with what the destination was given.
+
+A source that can do so counts by itself, in the view that was read. Others are read again by Spark, in its own way also
+where the rows of the load were read in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, Forms, Reading, SourceTally
+from hakiri_dagster.destinations.contract import LoadAnswers
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.manifest.validator_spec import DatasetValidator
+from hakiri_dagster.pipeline.positional import map_in_arrow
+from hakiri_dagster.pipeline.projection import quoted
+from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
+from hakiri_dagster.planning.chunks import Slice
+from hakiri_dagster.quality.digests import HEX_DIGITS, NOTHING, SEPARATOR, PortableForm
+from hakiri_dagster.quality.measures import (
+    Answer,
+    Checksums,
+    Compared,
+    Digested,
+    Measure,
+    RowsAtSource,
+    Unanswered,
+)
+from hakiri_dagster.quality.validators.registry import digest_of, questions
+
+_DIGEST = "_hakiri_digest"
+_TALLY_SCHEMA = "slice int, rows bigint, high bigint, low bigint"
+_TALLY_ARROW = pa.schema([("slice", pa.int32()), ("rows", pa.int64()), ("high", pa.int64()), ("low", pa.int64())])
+_HALF = 32
+
+
+@dataclass(slots=True)
+class Reconciliation:
+    """Of one pass. Asks the source when it is first asked itself, and once for each set of columns."""
+
+    reading: Reading
+    frame: DataFrame
+    splitter: Splitter
+    cursor: str | None
+    slices: Sequence[Slice]
+    validators: Sequence[DatasetValidator]
+    _known: dict[tuple[tuple[str, str], ...], Sequence[SourceTally]] = field(default_factory=dict)
+
+    def answers(self, index: int, given: LoadAnswers) -> Mapping[Measure, Answer]:
+        """Of the slice at `index`; `given` is what the destination has answered."""
+        asked = [one for one in questions(self.validators) if isinstance(one, RowsAtSource | Checksums)]
+        checksums = [one for one in asked if isinstance(one, Checksums)]
+        answers: dict[Measure, Answer] = {one: self._compared(one, index, given) for one in checksums}
+        if len(checksums) < len(asked):
+            answers[RowsAtSource()] = self._tallies(self._cheapest())[index].rows
+        return answers
+
+    def _cheapest(self) -> Forms:
+        """What has been asked for already has counted the rows as well."""
+        return next(iter(self._known), ())
+
+    def _compared(self, measure: Checksums, index: int, given: LoadAnswers) -> Answer:
+        here = given.of_candidate[digest_of(measure, portable=self.reading.tally is None)]
+        if not isinstance(here, Digested):
+            return here if isinstance(here, Unanswered) else Unanswered("the destination gave no checksum")
+        there = self._tallies(here.forms)[index].digest
+        return Compared(here.value, there, here.left_out)
+
+    def _tallies(self, forms: Forms) -> Sequence[SourceTally]:
+        key = tuple(forms)
+        if key not in self._known:
+            tally = self.reading.tally
+            self._known[key] = self._by_spark(forms) if tally is None else tally(self.slices, forms)
+        return self._known[key]
+
+    def _by_spark(self, forms: Forms) -> Sequence[SourceTally]:
+        frame = self.frame
+        wanted = [name for name in (self.cursor, FILE_COLUMN, MALFORMED_COLUMN) if name in frame.columns]
+        digest = _digest(forms) if forms else F.lit(0).cast("bigint")
+        narrow = frame.select(*map(quoted, wanted), digest.alias(_DIGEST))
+        found = [SourceTally(0, 0)] * len(self.slices)
+        with translate_spark_errors(explain=self.reading.explain):
+            for row in map_in_arrow(narrow, _Tallying(self.splitter, self.cursor), _TALLY_SCHEMA).collect():
+                so_far = found[row["slice"]]
+                digest_so_far = so_far.digest + (row["high"] << _HALF) + row["low"]
+                found[row["slice"]] = SourceTally(so_far.rows + row["rows"], digest_so_far)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Tallying:
+    """In Spark's workers. Sums come in halves, which do not overflow."""
+
+    splitter: Splitter
+    cursor: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield pa.RecordBatch.from_pylist(list(self._tallied(batch)), schema=_TALLY_ARROW)
+
+    def _tallied(self, batch: pa.RecordBatch) -> Iterator[dict[str, int]]:
+        slices = self._slices_of(batch)
+        digests = np.asarray(batch.column(_DIGEST).fill_null(0), dtype=np.int64)
+        for index in np.unique(slices[slices != NO_SLICE]).tolist():
+            chosen = digests[slices == index]
+            yield {
+                "slice": index,
+                "rows": len(chosen),
+                "high": int((chosen >> _HALF).sum()),
+                "low": int((chosen & 0xFFFFFFFF).sum()),
+            }
+
+    def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """Lines that could not be parsed go where they are set aside: with the first slice, if none is for them."""
+        names = batch.schema.names
+        cursor = batch.column(self.cursor) if self.cursor else None
+        markers = batch.column(FILE_COLUMN) if FILE_COLUMN in names else None
+        slices = self.splitter.assign(batch.num_rows, cursor, markers)
+        if MALFORMED_COLUMN in names:
+            slices[np.asarray(batch.column(MALFORMED_COLUMN).is_valid()) & (slices == NO_SLICE)] = 0
+        return slices
+
+
+def _digest(forms: Forms) -> Column:
+    texts = [F.coalesce(_text(quoted(name), form), F.lit(NOTHING)) for name, form in forms]  # type: ignore[arg-type]  # portable ones
+    row = F.md5(F.concat_ws(SEPARATOR, *texts))
+    return F.conv(F.substring(row, 1, HEX_DIGITS), 16, 10).cast("bigint")
+
+
+def _text(column: Column, form: PortableForm) -> Column:
+    match form:
+        case "text":
+            return column
+        case "integer":
+            return column.cast("string")
+        case "number":
+            plain = column.cast("string")
+            return F.when(plain.contains("."), F.regexp_replace(plain, "\\.?0+$", "")).otherwise(plain)
+        case "boolean":
+            return column.cast("int").cast("string")
+        case "day":
+            return F.unix_date(column.cast("date")).cast("string")
+        case "instant":
+            return F.unix_micros(column.cast("timestamp")).cast("string")
+        case "bytes":
+            return F.lower(F.hex(column))
+        case _:
+            assert_never(form)
