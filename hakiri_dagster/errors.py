@@ -166,6 +166,10 @@ class UnsafeSql(HakiriError):
     """A hook's SQL is more than maintenance."""
 
 
+class UnsafeExpression(HakiriError):
+    """A rule's expression is more than an expression over the row's columns, or cannot be read."""
+
+
 class UnsafeUrl(HakiriError):
     """A URL leads, or may lead, to where a manifest has no business."""
 

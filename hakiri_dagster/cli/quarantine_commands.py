@@ -18,7 +18,7 @@ from hakiri_dagster.cli.opening import chosen_pipeline, chosen_tables, opened_pr
 from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice, KeptRow
 from hakiri_dagster.errors import UsageError
-from hakiri_dagster.manifest.rule_spec import CompareRule, id_of
+from hakiri_dagster.manifest.rule_spec import fields_of, id_of
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.settings import Settings
@@ -65,11 +65,7 @@ class Filters:
     def _rules(self, table: Table) -> tuple[str, ...] | None:
         if self.field is None:
             return None if self.rule is None else (self.rule,)
-        about = [
-            id_of(rule)
-            for rule in table.validation.row_level
-            if self.field in (rule.field, rule.other if isinstance(rule, CompareRule) else None)
-        ]
+        about = [id_of(rule) for rule in table.validation.row_level if self.field in fields_of(rule)]
         return tuple(name for name in about if self.rule in (None, name))
 
 

@@ -36,4 +36,8 @@ def id_from(kind: str, *fields: str) -> str:
     told = f"{kind}_{plain}" if fields else kind
     if plain == named and len(told) <= 63:
         return told
-    return f"{told[:54]}_{hashlib.sha256(named.encode()).hexdigest()[:8]}"
+    return f"{told[:54]}_{digest_of(named)}"
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -53,6 +53,7 @@ _HEADINGS = {
     "OneOfRule": "The row rule `one_of`",
     "CompareRule": "The row rule `compare`",
     "FieldTypeRule": "The row rule `field_type`",
+    "ExpressionRule": "The row rule `expression`",
     "RowCountDeltaSpec": "`load.expected_row_count_delta`",
     "BackupSpec": "`load.backup_before_load`",
     "SqlHook": "The hook `sql`",

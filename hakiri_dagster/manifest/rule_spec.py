@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from hakiri_dagster.manifest.check_ids import CheckId, id_from
-from hakiri_dagster.manifest.field_types import Flag, Model, Number, Text, Whole, quoted, wrong
+from hakiri_dagster.manifest.check_ids import CheckId, digest_of, id_from
+from hakiri_dagster.manifest.field_types import Model, Number, Text, Whole, quoted, wrong
+from hakiri_dagster.manifest.rule_values import Bound, Expression, Pattern, PlainValue, place_of
 
 RowOnFail = Literal["abort", "warn", "skip"]
 FieldTypeName = Literal["string", "integer", "float", "boolean", "date", "timestamp", "json", "uuid"]
 Comparison = Literal["<", "<=", "=", "!=", ">=", ">"]
-
-
-def _bound(value: Any) -> Any:
-    """Numbers keep their digits; a date or a time is written as text."""
-    if isinstance(value, str):
-        try:
-            datetime.fromisoformat(value)
-        except ValueError:
-            raise wrong(
-                f"{quoted(value)} is neither a number nor a date",
-                'write numbers without quotes, dates like "2024-01-31" and times like "2024-01-31T06:00:00Z"',
-            ) from None
-    return value
-
-
-Bound = Annotated[Whole | Number | Text, BeforeValidator(_bound)]
-PlainValue = Whole | Number | Flag | Text
 
 
 class Rule(Model):
@@ -40,7 +23,6 @@ class Rule(Model):
         default=None,
         description="Names the rule's asset check and its rows in quarantine. Default: its type and its field.",
     )
-    field: Text = Field(description="The column.")
     on_fail: RowOnFail = Field(
         default="abort",
         description="`abort` stops the publish, `skip` sets the row aside, `warn` lets it pass and records it.",
@@ -62,32 +44,19 @@ class Rule(Model):
         return self
 
 
-class NotNullRule(Rule):
+class FieldRule(Rule):
+    """About one column."""
+
+    field: Text = Field(description="The column.")
+
+
+class NotNullRule(FieldRule):
     """The value is there."""
 
     type: Literal["not_null", "notNull"] = Field(description="The value must not be NULL.")
 
 
-def _pattern(value: Any) -> Any:
-    """Whoever uses it judges it: RE2, as Arrow has it, which takes a moment to import."""
-    if isinstance(value, str) and value:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        try:
-            pc.match_substring_regex(pa.array([""]), value)
-        except pa.ArrowInvalid as error:
-            raise wrong(
-                f"{quoted(value)} is not a pattern: {str(error).removeprefix('Invalid regular expression: ')}",
-                "patterns are RE2's: no backreferences, no lookaround, so that none can backtrack without end",
-            ) from None
-    return value
-
-
-Pattern = Annotated[Text, BeforeValidator(_pattern)]
-
-
-class RegexRule(Rule):
+class RegexRule(FieldRule):
     """The value matches a pattern."""
 
     type: Literal["regex"] = Field(description="The value must match a pattern.")
@@ -97,7 +66,7 @@ class RegexRule(Rule):
     )
 
 
-class RangeRule(Rule):
+class RangeRule(FieldRule):
     """The value lies between two bounds, which belong to it."""
 
     type: Literal["range"] = Field(description="The value must lie between two bounds.")
@@ -118,35 +87,35 @@ class RangeRule(Rule):
         return self
 
 
-class MaxLengthRule(Rule):
+class MaxLengthRule(FieldRule):
     """The text is not longer than this."""
 
     type: Literal["max_length", "maxLength"] = Field(description="The text must not be longer than `max`.")
     max: Whole = Field(ge=0, description="The most characters that pass.")
 
 
-class MinLengthRule(Rule):
+class MinLengthRule(FieldRule):
     """The text is not shorter than this."""
 
     type: Literal["min_length", "minLength"] = Field(description="The text must not be shorter than `min`.")
     min: Whole = Field(ge=0, description="The fewest characters that pass.")
 
 
-class OneOfRule(Rule):
+class OneOfRule(FieldRule):
     """The value is one of a list."""
 
     type: Literal["one_of", "oneOf"] = Field(description="The value must be one of `values`.")
     values: Annotated[tuple[PlainValue, ...], Field(min_length=1)] = Field(description="The values that pass.")
 
 
-class FieldTypeRule(Rule):
+class FieldTypeRule(FieldRule):
     """The value can be read as a type."""
 
     type: Literal["field_type", "fieldType"] = Field(description="The value must be readable as a type.")
     expected: FieldTypeName = Field(description="The type.")
 
 
-class CompareRule(Rule):
+class CompareRule(FieldRule):
     """Two fields of the row are as they should be to one another."""
 
     type: Literal["compare"] = Field(description="The value must compare to another field of its row.")
@@ -154,8 +123,28 @@ class CompareRule(Rule):
     other: Text = Field(description="The column that `field` is compared to.")
 
 
+class ExpressionRule(Rule):
+    """An expression over the row is true, or NULL."""
+
+    type: Literal["expression"] = Field(description="A condition over the row's columns must not be false.")
+    expression: Expression = Field(
+        examples=["l_shipdate <= l_receiptdate AND upper(status) IN ('A', 'B')"],
+        description="In Spark's SQL: columns, values, operators, CASE, CAST and harmless functions of the row alone. "
+        "A row for which it cannot be computed (a division by zero, a text that is no number) breaks the rule. "
+        "Give the rule an `id`: without one it is another rule when its text changes.",
+    )
+
+
 RowRule = Annotated[
-    NotNullRule | RegexRule | RangeRule | MaxLengthRule | MinLengthRule | OneOfRule | FieldTypeRule | CompareRule,
+    NotNullRule
+    | RegexRule
+    | RangeRule
+    | MaxLengthRule
+    | MinLengthRule
+    | OneOfRule
+    | FieldTypeRule
+    | CompareRule
+    | ExpressionRule,
     Field(discriminator="type"),
 ]
 
@@ -175,6 +164,7 @@ RowRules = Annotated[tuple[RowRule, ...], AfterValidator(_told_apart)]
 _KINDS: Mapping[type[Rule], str] = {
     NotNullRule: "not_null", RegexRule: "regex", RangeRule: "range", MaxLengthRule: "max_length",
     MinLengthRule: "min_length", OneOfRule: "one_of", FieldTypeRule: "field_type", CompareRule: "compare",
+    ExpressionRule: "expression",
 }  # fmt: skip
 
 
@@ -183,19 +173,25 @@ def kind_of(rule: Rule) -> str:
     return _KINDS[type(rule)]
 
 
-def id_of(rule: Rule) -> str:
-    """Says nothing of the rule's bounds, so that its history goes on when they are changed."""
+def fields_of(rule: RowRule) -> tuple[str, ...]:
+    """The columns that it looks at."""
+    match rule:
+        case CompareRule():
+            return rule.field, rule.other
+        case ExpressionRule():
+            from hakiri_dagster.expressions.reading import read_expression
+            from hakiri_dagster.expressions.tree import columns_of
+
+            return columns_of(read_expression(rule.expression))
+        case _:
+            return (rule.field,)
+
+
+def id_of(rule: RowRule) -> str:
+    """Says nothing of the rule's bounds, so that its history goes on when they are changed. Of an expression there is
+    nothing else to say: in other words it is another rule, unless it has an `id`."""
     if rule.id is not None:
         return rule.id
+    if isinstance(rule, ExpressionRule):
+        return f"{kind_of(rule)}_{digest_of(rule.expression)}"
     return id_from(kind_of(rule), rule.field)
-
-
-def moment_of(bound: str) -> datetime:
-    """Without a zone it is UTC, as everywhere."""
-    moment = datetime.fromisoformat(bound)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def place_of(bound: float | str) -> Any:
-    """Of bounds of one kind, as they are ordered."""
-    return moment_of(bound) if isinstance(bound, str) else bound

@@ -20,7 +20,7 @@ from hakiri_dagster.manifest.field_types import (
     Whole,
     wrong,
 )
-from hakiri_dagster.manifest.rule_spec import Bound, PlainValue, place_of
+from hakiri_dagster.manifest.rule_values import Bound, PlainValue, place_of
 from hakiri_dagster.security import sql_guard
 
 OnFail = Literal["abort", "warn"]

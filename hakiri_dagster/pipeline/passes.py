@@ -18,7 +18,7 @@ from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.positional import map_in_arrow
-from hakiri_dagster.pipeline.projection import arrow_columns, project
+from hakiri_dagster.pipeline.projection import arrow_columns, project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.slice_files import REPORT_SCHEMA
@@ -27,6 +27,7 @@ from hakiri_dagster.pipeline.staging import DirectStaging, StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.quality.expression_rules import asked_of_spark
 from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure
 from hakiri_dagster.quality.validators.registry import Asked
 
@@ -116,12 +117,15 @@ def _read_rows(way: Way, reading: Reading, loaded: SourceSchema, group: Sequence
     table, slices = way.table, [claim.slice for claim in group]
     empty_as_null = table.load.empty_as_null if table.load.empty_as_null is not None else way.source.text_format
     full_provenance = table.load.provenance == "full"
+    expressions = asked_of_spark(table.validation.row_level)
     with translate_spark_errors():
         frame = project(reading, loaded, empty_as_null=empty_as_null, with_row_hash=full_provenance)
     splitter = Splitter.of([one.bounds for one in slices], {file.path: file.marker for file in reading.files})
-    direct = None if empty_as_null or full_provenance else reading.direct
+    direct = None if empty_as_null or full_provenance or expressions else reading.direct
     validators = table.validation.dataset_level.validators
     source = Reconciliation(reading, frame, splitter, cursor_of(table), slices, validators)
+    with translate_spark_errors():
+        frame = with_verdicts(frame, expressions, reading.schema)
     return _ReadRows(reading, frame, splitter, direct, source)
 
 

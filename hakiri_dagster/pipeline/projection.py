@@ -1,8 +1,9 @@
-"""The frame as the destination takes it: explicit columns, empty strings as NULL, the row hash."""
+"""The frame as the destination takes it: explicit columns, empty strings as NULL, the row hash, and what only Spark can
+say of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -12,7 +13,10 @@ from pyspark.sql.types import StringType
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, Reading
 from hakiri_dagster.destinations.contract import ROW_HASH_COLUMN
+from hakiri_dagster.manifest.rule_spec import ExpressionRule
+from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.quality.expression_rules import condition, verdict_of
 
 
 def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with_row_hash: bool) -> DataFrame:
@@ -24,6 +28,18 @@ def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with
         columns.append(F.xxhash64(*[quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
     markers = [name for name in (MALFORMED_COLUMN, FILE_COLUMN) if name in reading.frame.columns]
     return reading.frame.select(*columns, *markers)
+
+
+def with_verdicts(frame: DataFrame, rules: Sequence[ExpressionRule], read: SourceSchema) -> DataFrame:
+    """A column for each rule that says whether the row passes. Its condition names columns by their places, for a name
+    may hold what Spark reads as something else."""
+    if not rules:
+        return frame
+    kept = [quoted(name) for name in frame.columns]
+    places = {column.name: f"_hakiri_value_{place}" for place, column in enumerate(read.columns)}
+    columns = {column.name: (places[column.name], arrow_type(column.spark_type)) for column in read.columns}
+    placed = frame.select(*kept, *[quoted(name).alias(place) for name, place in places.items()])
+    return placed.select(*kept, *[F.expr(condition(rule, columns)).alias(verdict_of(rule)) for rule in rules])
 
 
 def _value(name: str, empty_as_null: bool) -> Column:

@@ -83,9 +83,10 @@ class Survey:
         return (*self.switch.refusals, *by_contract, *changes, *self._objections_to_checks(), *doubts)
 
     def _objections_to_checks(self) -> Iterator[str]:
-        validation, schema = self.table.validation, self.discovery.schema
-        if schema is not None and (validation.row_level or validation.dataset_level.validators):
-            kinds = {column.name: arrow_type(column.spark_type) for column in schema.columns}
+        """By the columns that a load looks at: those that a contract leaves out are not there to be asked of."""
+        validation = self.table.validation
+        if self.evolution is not None and (validation.row_level or validation.dataset_level.validators):
+            kinds = {column.name: arrow_type(column.spark_type) for column in self.evolution.read.columns}
             yield from row_rules.objections(validation.row_level, kinds)
             yield from validators.objections(validation.dataset_level.validators, kinds)
 

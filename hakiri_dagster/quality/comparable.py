@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from hakiri_dagster.manifest.rule_spec import Comparison, moment_of
+from hakiri_dagster.manifest.rule_spec import Comparison
+from hakiri_dagster.manifest.rule_values import moment_of
 from hakiri_dagster.planning.arrow_types import is_number, is_text, is_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from hakiri_dagster.manifest.rule_spec import PlainValue
+from hakiri_dagster.manifest.rule_values import PlainValue
 from hakiri_dagster.quality.comparable import microseconds_since_1970
 
 

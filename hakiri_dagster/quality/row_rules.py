@@ -1,6 +1,7 @@
 """Which rows of a batch break a rule: whole columns at a time, where the rows are staged.
 
-NULL passes every rule but `not_null`. A pattern is RE2's, whose time grows with the text and with nothing else.
+NULL passes every rule but `not_null`. A pattern is RE2's, whose time grows with the text and with nothing else. What an
+expression says of a row Spark has found out before (`expression_rules`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pyarrow.types as at
 
 from hakiri_dagster.manifest.rule_spec import (
     CompareRule,
+    ExpressionRule,
     FieldTypeRule,
     MaxLengthRule,
     MinLengthRule,
@@ -22,23 +24,27 @@ from hakiri_dagster.manifest.rule_spec import (
     RangeRule,
     RegexRule,
     RowRule,
+    fields_of,
     id_of,
 )
 from hakiri_dagster.planning.arrow_types import is_list, is_number, is_text, is_time
-from hakiri_dagster.quality import comparable, readable_as
+from hakiri_dagster.quality import comparable, expression_rules, readable_as
 
 Kinds = Mapping[str, pa.DataType]
 
 
 def broken_by(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
     """None: no row breaks it."""
-    found = _broken(rule, _plain(batch.column(rule.field)), batch)
+    found = _broken(rule, batch)
     if found is None or not pc.any(found).as_py():
         return None
     return pc.fill_null(found, False)
 
 
-def _broken(rule: RowRule, array: pa.Array, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+def _broken(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    if isinstance(rule, ExpressionRule):
+        return pc.invert(batch.column(expression_rules.verdict_of(rule)))
+    array = _plain(batch.column(rule.field))
     match rule:
         case NotNullRule():
             return array.is_null() if array.null_count else None
@@ -99,18 +105,21 @@ def shown(rule: RowRule) -> str:
             return f"{rule.field} can be read as {expected}"
         case CompareRule(op=op, other=other):
             return f"{rule.field} {op} {other}"
+        case ExpressionRule(expression=expression):
+            text = " ".join(expression.split())
+            return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} …"
         case _:
             assert_never(rule)
 
 
 _MOST_SHOWN = 10
+_LONGEST_SHOWN = 300
 
 
 def objections(rules: Sequence[RowRule], kinds: Kinds) -> Iterator[str]:
     """Why rules cannot be asked of columns of these kinds."""
     for rule in rules:
-        fields = [rule.field, *([rule.other] if isinstance(rule, CompareRule) else [])]
-        absent = [field for field in fields if field not in kinds]
+        absent = [field for field in fields_of(rule) if field not in kinds]
         for field in absent:
             yield f"rule {id_of(rule)} is about {field}, which the source does not have"
         if not absent and (wrong := _misfit(rule, kinds)) is not None:
@@ -118,6 +127,8 @@ def objections(rules: Sequence[RowRule], kinds: Kinds) -> Iterator[str]:
 
 
 def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
+    if isinstance(rule, ExpressionRule):
+        return expression_rules.misfit(rule, kinds)
     kind, field = kinds[rule.field], rule.field
     match rule:
         case NotNullRule():

@@ -62,7 +62,7 @@ def _portable_row(forms: Sequence[tuple[str, str]]) -> sql.Composable:
         )
         for name, form in forms
     ]
-    row = sql.SQL("concat_ws({}, {})").format(sql.Literal(SEPARATOR), sql.SQL(", ").join(texts))
+    row = sql.SQL("pg_catalog.concat_ws({}, {})").format(sql.Literal(SEPARATOR), sql.SQL(", ").join(texts))
     return sql.SQL("('x0' || left(md5({}), {}))::bit(64)::bigint").format(row, HEX_DIGITS)
 
 

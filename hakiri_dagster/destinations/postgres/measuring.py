@@ -16,7 +16,7 @@ from hakiri_dagster.destinations.postgres.digesting import digested
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
 from hakiri_dagster.destinations.postgres.probing import probed
 from hakiri_dagster.destinations.postgres.types import PgType, parse_type
-from hakiri_dagster.manifest.rule_spec import PlainValue
+from hakiri_dagster.manifest.rule_values import PlainValue
 from hakiri_dagster.quality.measures import (
     AboutLoad,
     Answer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from hakiri_dagster.manifest.rule_spec import Bound, moment_of
+from hakiri_dagster.manifest.rule_values import Bound, moment_of
 from hakiri_dagster.quality.measures import Answer, Instant
 
 Measured = int | float | Decimal | Instant
