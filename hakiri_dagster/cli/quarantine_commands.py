@@ -39,6 +39,7 @@ class RowDocument(TypedDict):
     chunk: str | None
     load_id: int | None
     source_file: str | None
+    source_line: int | None
     kept_at: str
 
 
@@ -124,6 +125,7 @@ def _row(row: KeptRow) -> RowDocument:
         chunk=row.chunk_key,
         load_id=row.load_id,
         source_file=row.source_file,
+        source_line=row.source_line,
         kept_at=row.kept_at.isoformat(timespec="seconds"),
     )
 
@@ -136,9 +138,14 @@ def _print(found: Sequence[tuple[Table, Kept]]) -> None:
             continue
         screen().print(_counts(kept))
         for row in kept.sample:
-            where = ", ".join(filter(None, (f"chunk {row.chunk_key}" if row.chunk_key else None, row.source_file)))
+            where = ", ".join(filter(None, (f"chunk {row.chunk_key}" if row.chunk_key else None, _origin(row))))
             screen().print(f"\n[bold]{escape(row.rule)}[/bold] {escape(row.message or '')}  [dim]{escape(where)}[/dim]")
             screen().print(escape(row.row))
+
+
+def _origin(row: KeptRow) -> str | None:
+    """As editors and terminals take it for a link."""
+    return row.source_file if row.source_line is None else f"{row.source_file}:{row.source_line}"
 
 
 def _counts(kept: Kept) -> Grid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -24,6 +25,25 @@ FILE_COLUMN = "_hakiri_file"
 MALFORMED_COLUMN = "_hakiri_malformed"
 """A struct of `line`, the text of a line that could not be parsed, and `reason`; NULL for a good row. `readable`: it is
 a row all the same, in which the values that are not of their columns' types are NULL."""
+
+SPLIT_COLUMN = "_hakiri_split"
+"""At which byte of its file the part begins that a row came with (bigint), where a source has lines."""
+
+RECORD_COLUMN = "_hakiri_record"
+"""A number that grows by one from record to record of such a part (bigint), whatever it begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """Where a row came from: `after` counts the records of the split from the first one that is wanted of it."""
+
+    file: str
+    split: int
+    after: int
+
+
+LineOf = Callable[[RecordPlace], int | None]
+"""On which line a record begins, counted from 1; None where it cannot be told with certainty."""
 
 
 class DirectRows(Protocol):
@@ -66,9 +86,9 @@ class SourceTally:
 class Reading:
     """Rows of one or more slices, read in one pass.
 
-    `frame` holds the source's columns, in the order of `schema`, and, where they apply, `MALFORMED_COLUMN` and
-    `FILE_COLUMN` (only when `files` has more than one entry). How rows are told apart into slices follows from the
-    slices' bounds: by the cursor column, or by the file.
+    `frame` holds the source's columns, in the order of `schema`, and, where they apply, `MALFORMED_COLUMN`,
+    `FILE_COLUMN` (only when `files` has more than one entry), `SPLIT_COLUMN` and `RECORD_COLUMN`. How rows are told
+    apart into slices follows from the slices' bounds: by the cursor column, or by the file.
     """
 
     frame: DataFrame
@@ -84,6 +104,9 @@ class Reading:
     direct: DirectRows | None = None
     explain: Callable[[Exception], HakiriError | None] = _unexplained
     """An error of Spark's while it runs the frame, in the source's words; None if it is not about the source."""
+
+    lines: Callable[[Path], LineOf] | None = None
+    """For a source that has lines: tells them, once the frame has been executed. Keeps in the folder what it learns."""
 
 
 FileState = FileVersion

@@ -174,13 +174,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row set aside, or one that somebody is to hear of. `row` is JSON text; `on_fail` what the rule says of it: only
-    what it says to `skip` is missing from the target."""
+    """A row set aside, or one that somebody is to hear of. `row` is JSON text; `source_line` is where it begins, from 1
+    on, in a file that has lines; `on_fail` what the rule says of it: only what it says to `skip` is missing from the
+    target."""
 
     rule: str
     message: str
     row: str
     source_file: str | None
+    source_line: int | None = None
     on_fail: RowOnFail = "skip"
 
 

@@ -19,7 +19,8 @@ class KeptChoice:
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """`row` is JSON text. `on_fail` is None for rows that an earlier version has kept."""
+    """`row` is JSON text. `on_fail` is None for rows that an earlier version has kept; `source_line` also where
+    a source has no lines, and where it could not be told for certain."""
 
     rule: str
     on_fail: RowOnFail | None
@@ -29,6 +30,7 @@ class KeptRow:
     chunk_key: str | None
     load_id: int | None
     source_file: str | None
+    source_line: int | None
     kept_at: datetime
 
 

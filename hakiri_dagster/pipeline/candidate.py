@@ -21,6 +21,7 @@ from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.engine.spark import interrupt_attempt, tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import HakiriError, RowCountMismatch
+from hakiri_dagster.pipeline.row_lines import RowLines
 from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX, SliceFiles
 from hakiri_dagster.pipeline.staging import StagingPlan
 from hakiri_dagster.quality.tallies import Tally, add_up, unpacked
@@ -71,10 +72,11 @@ Reports = Mapping[int, SliceReport]
 class Staging:
     """One Spark job that stages the candidates of one or more slices."""
 
-    def __init__(self, staged: DataFrame, plan: StagingPlan, *, tag: str, explain: Explain) -> None:
+    def __init__(self, staged: DataFrame, plan: StagingPlan, *, tag: str, explain: Explain, lines: RowLines) -> None:
         self.columns = plan.encoder.columns
         self._directory = Path(plan.directory)
         self._spark = staged.sparkSession
+        self._lines = lines
         self._job = f"{tag}-{self._directory.name}"
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
         self._result: Future[Reports] = self._pool.submit(_collect, staged, (tag, self._job), explain)
@@ -89,7 +91,7 @@ class Staging:
     def bad_rows(self, index: int) -> Iterator[BadRow]:
         for name in self.report(index).bad_files:
             with (self._directory / name).open(encoding="utf-8") as lines:
-                yield from SliceFiles.kept_in(lines)
+                yield from SliceFiles.kept_in(lines, self._lines.line)
 
     def report(self, index: int) -> SliceReport:
         return self.reports().get(index, SliceReport())

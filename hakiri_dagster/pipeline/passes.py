@@ -20,6 +20,7 @@ from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
+from hakiri_dagster.pipeline.row_lines import RowLines
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.slice_files import REPORT_SCHEMA
 from hakiri_dagster.pipeline.slices import Splitter
@@ -161,7 +162,8 @@ def _stage(
             staged = numbers.mapInArrow(DirectStaging(rows.direct, plan), REPORT_SCHEMA)
         else:
             staged = map_in_arrow(rows.frame, plan, REPORT_SCHEMA)
-        return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain)
+        lines = RowLines(reading.lines(directory) if reading.lines is not None else None)
+        return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain, lines=lines)
 
 
 def _reconciles(table: Table) -> bool:

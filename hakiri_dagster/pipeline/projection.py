@@ -11,7 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StringType
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, Reading
+from hakiri_dagster.connectors.contract import (
+    FILE_COLUMN,
+    MALFORMED_COLUMN,
+    RECORD_COLUMN,
+    SPLIT_COLUMN,
+    Reading,
+)
 from hakiri_dagster.destinations.contract import ROW_HASH_COLUMN
 from hakiri_dagster.manifest.rule_spec import ExpressionRule
 from hakiri_dagster.planning.arrow_types import arrow_type
@@ -26,7 +32,8 @@ def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with
     columns = [_value(name, empty_as_null and name in texts) for name in names]
     if with_row_hash:
         columns.append(F.xxhash64(*[quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
-    markers = [name for name in (MALFORMED_COLUMN, FILE_COLUMN) if name in reading.frame.columns]
+    marks = (MALFORMED_COLUMN, FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN)
+    markers = [name for name in marks if name in reading.frame.columns]
     return reading.frame.select(*columns, *markers)
 
 

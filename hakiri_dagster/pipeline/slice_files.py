@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hakiri_dagster.destinations.contract import BadRow, RowEncoder
 from hakiri_dagster.manifest.rule_spec import RowOnFail
+from hakiri_dagster.pipeline.places import Place
 from hakiri_dagster.quality.measures import ColumnMeasure
 from hakiri_dagster.quality.tallies import Tally, add_up, packed, tally
 
@@ -72,7 +73,7 @@ class SliceFiles:
     tallies: list[Tally] = field(default_factory=list)
     """What the rows say to each of the measures that are asked in passing."""
     _unmeasured: list[pa.RecordBatch] = field(default_factory=list)
-    _bad_about: tuple[str, str, str | None, RowOnFail] | None = None
+    _bad_about: tuple[str, str, str | None, RowOnFail, int | None] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
@@ -109,27 +110,27 @@ class SliceFiles:
             self.tallies = add_up(self.tallies, [tally(measure, rows) for measure in measures])
             self._unmeasured = []
 
-    def set_aside(self, rule: str, message: str, row: str, source_file: str | None) -> None:
-        self.keep(rule, message, row, source_file, "skip")
+    def set_aside(self, rule: str, message: str, row: str, place: Place) -> None:
+        self.keep(rule, message, row, place, "skip")
         self.bad_rows += 1
         if self.bad_sample is None:
             self.bad_sample = message
 
-    def set_aside_unfit(self, why: str, message: str, row: str, source_file: str | None) -> None:
-        self.set_aside(why, message, row, source_file)
+    def set_aside_unfit(self, why: str, message: str, row: str, place: Place) -> None:
+        self.set_aside(why, message, row, place)
         self.unfit += 1
         if self.unfit_sample is None:
             self.unfit_sample = message
 
-    def keep(self, rule: str, message: str, row: str, source_file: str | None, on_fail: RowOnFail) -> None:
+    def keep(self, rule: str, message: str, row: str, place: Place, on_fail: RowOnFail) -> None:
         """For the quarantine, whether or not the row goes on."""
         if self.bad is None:
             self.bad = self._bad_path.open("w", encoding="utf-8")
-        about = (rule, message, source_file, on_fail)
+        about = (rule, message, place.file, on_fail, place.split)
         if about != self._bad_about:  # many rows one after the other are there for one reason
             self.bad.write(json.dumps(about, ensure_ascii=False) + "\n")
             self._bad_about = about
-        self.bad.write(row + "\n")
+        self.bad.write(row + "\n" if place.after is None else f"{place.after} {row}\n")
 
     def discard(self, values: int, message: str) -> None:
         self.discarded += values
@@ -137,16 +138,19 @@ class SliceFiles:
             self.discard_sample = message
 
     @staticmethod
-    def kept_in(lines: Iterable[str]) -> Iterator[BadRow]:
-        """What `keep` has written: rows are objects, and what they are there for is a list before them."""
+    def kept_in(lines: Iterable[str], line_of: Callable[[Place], int | None]) -> Iterator[BadRow]:
+        """What `keep` has written: rows are objects, with their place in the split before them if they have one, and
+        what they are there for is a list before them all."""
         rule, message = "", ""
-        source_file: str | None = None
+        file, split = None, None
         on_fail: RowOnFail = "skip"
         for line in lines:
             if line.startswith("["):
-                rule, message, source_file, on_fail = json.loads(line)
-            else:
-                yield BadRow(rule, message, line.rstrip("\n"), source_file, on_fail)
+                rule, message, file, on_fail, split = json.loads(line)
+                continue
+            after, _, row = line.rstrip("\n").partition(" ") if split is not None else ("", "", line.rstrip("\n"))
+            place = Place(file, split, int(after) if after else None)
+            yield BadRow(rule, message, row, file, line_of(place), on_fail)
 
     @property
     def _bad_path(self) -> Path:

@@ -28,6 +28,7 @@ from hakiri_dagster.destinations.contract import (
     Refusal,
 )
 from hakiri_dagster.manifest.rule_spec import RowRule, id_of
+from hakiri_dagster.pipeline.places import Place, Places
 from hakiri_dagster.pipeline.row_json import rows_as_json, storable
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
@@ -87,7 +88,7 @@ class _Task:
         self._name = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self._slices: dict[int, SliceFiles] = {}
         self._hashes = {origin.marker: origin.content_hash for origin in plan.files}
-        self._paths = {origin.marker: origin.path for origin in plan.files}
+        self._places = Places(plan.files)
         self._measured = list(dict.fromkeys(measure.column for measure in plan.measures))
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,6 +101,7 @@ class _Task:
         yield pa.RecordBatch.from_pylist(reports, schema=REPORT_ARROW)
 
     def _take(self, batch: pa.RecordBatch) -> None:
+        self._places.note(batch)
         batch = self._without_malformed(batch)
         if not batch.num_rows:
             return
@@ -128,7 +130,7 @@ class _Task:
             broken = pc.and_(broken, pc.invert(pc.fill_null(pc.struct_field(marks, "readable"), True)))
         bad = batch.filter(broken)
         splitter = self._plan.splitter
-        for index in range(bad.num_rows):
+        for index, place in enumerate(self._places.of(bad)):
             one = bad.slice(index, 1)
             slice_index = int(self._slices_of(one)[0]) if splitter.by_file else splitter.null_slice
             told = one.column(MALFORMED_COLUMN)[0].as_py()
@@ -136,14 +138,9 @@ class _Task:
                 MALFORMED_RULE,
                 told["reason"],
                 json.dumps({"line": storable(told["line"])}, ensure_ascii=False),
-                self._paths_of(one)[0],
+                place,
             )
         return batch.filter(pc.invert(broken))
-
-    def _paths_of(self, rows: pa.RecordBatch) -> list[str | None]:
-        if FILE_COLUMN in rows.schema.names:
-            return [self._paths.get(marker) for marker in rows.column(FILE_COLUMN).to_pylist()]
-        return [self._plan.files[0].path if len(self._plan.files) == 1 else None] * rows.num_rows
 
     def _encode(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
         batch, slices = self._ruled(batch, slices)
@@ -157,8 +154,8 @@ class _Task:
             for refusal in (one for one in found if not one.value_only):
                 mask = np.asarray(refusal.mask.fill_null(False))
                 first = mask & keep  # a row is set aside once, with the first reason found
-                for index, text, path in self._told(batch, slices, first):
-                    self._files(index).set_aside_unfit(refusal.rule, refusal.message, text, path)
+                for index, text, place in self._told(batch, slices, first):
+                    self._files(index).set_aside_unfit(refusal.rule, refusal.message, text, place)
                 keep &= ~mask
             for refusal in (one for one in found if one.value_only):
                 self._discard(slices[np.asarray(refusal.mask.fill_null(False)) & keep], refusal.message)
@@ -181,8 +178,8 @@ class _Task:
             for slice_index, rows in zip(*np.unique(slices[broken], return_counts=True), strict=True):
                 self._files(int(slice_index)).broken[index] += int(rows)
             if rule.on_fail == "skip":
-                for slice_index, text, path in self._told(batch, slices, broken & keep):
-                    self._files(slice_index).set_aside(id_of(rule), message_of(rule), text, path)
+                for slice_index, text, place in self._told(batch, slices, broken & keep):
+                    self._files(slice_index).set_aside(id_of(rule), message_of(rule), text, place)
                 keep &= ~broken
             else:
                 self._keep(batch, slices, broken & keep, rule)
@@ -200,8 +197,8 @@ class _Task:
         """What stops the load is shown by some of it; what only warns is kept in full."""
         if rule.on_fail == "abort":
             mask = mask & (np.cumsum(mask) <= MOST_ROWS_OF_A_GATE)
-        for slice_index, text, path in self._told(batch, slices, mask):
-            self._files(slice_index).keep(id_of(rule), message_of(rule), text, path, rule.on_fail)
+        for slice_index, text, place in self._told(batch, slices, mask):
+            self._files(slice_index).keep(id_of(rule), message_of(rule), text, place, rule.on_fail)
 
     def _strange(self, batch: pa.RecordBatch) -> Iterator[Refusal]:
         for name in self._plan.strangers:
@@ -286,11 +283,11 @@ class _Task:
         batch: pa.RecordBatch,
         slices: np.ndarray[Any, np.dtype[np.int32]],
         mask: np.ndarray[Any, np.dtype[np.bool_]],
-    ) -> Iterator[tuple[int, str, str | None]]:
-        """The slice of each chosen row, the row as JSON, and the file it is from."""
+    ) -> Iterator[tuple[int, str, Place]]:
+        """The slice of each chosen row, the row as JSON, and where it came from."""
         chosen = batch.filter(pa.array(mask))
         rows = rows_as_json(chosen.select(list(self._plan.source_columns)))
-        yield from zip(slices[mask].tolist(), rows, self._paths_of(chosen), strict=True)
+        yield from zip(slices[mask].tolist(), rows, self._places.of(chosen), strict=True)
 
     def _files(self, index: int) -> SliceFiles:
         files = self._slices.get(index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,10 +13,11 @@ from hakiri_dagster.connectors.contract import MALFORMED_COLUMN
 from hakiri_dagster.connectors.files.csv_rows import csv_rows
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics
-from hakiri_dagster.connectors.files.headers import Header, numbered, read_headers
-from hakiri_dagster.connectors.files.lines import refuse_unclosed_quote
+from hakiri_dagster.connectors.files.headers import Header, delimiter_of, numbered, read_headers, text_lines
+from hakiri_dagster.connectors.files.lines import records_are_lines, refuse_unclosed_quote
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.read_errors import told_in_our_words
+from hakiri_dagster.connectors.files.record_lines import QuotedRecords, blank_in_csv, records_of_lines
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_names, unknown_declared
 from hakiri_dagster.connectors.files.text_inference import infer_types
 from hakiri_dagster.errors import SourceError
@@ -59,7 +60,14 @@ class CsvFormat:
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
         headers = self._headers(paths, len(schema.columns))
-        return Rows(csv_rows(spark, headers, schema.columns, self.options), has_malformed=True)
+        return Rows(csv_rows(spark, headers, schema.columns, self.options), has_malformed=True, begins=self._begins)
+
+    def _begins(self, path: str) -> Iterator[int]:
+        options, delimiter = self.options, delimiter_of(path, self.options)
+        lines = text_lines(path, options, self.label)
+        if records_are_lines(path, delimiter, options):
+            return records_of_lines(lines, blank_in_csv, header=options.header)
+        return QuotedRecords(delimiter, options.quote, options.escape).begin(lines, header=options.header)
 
     def statistics(self, _paths: Sequence[str], _cursor: Cursor, /) -> Statistics:
         return {}

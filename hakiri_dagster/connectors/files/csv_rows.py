@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN, RECORD_COLUMN, SPLIT_COLUMN
 from hakiri_dagster.connectors.files import frames
 from hakiri_dagster.connectors.files.headers import Header, delimiter_of
 from hakiri_dagster.connectors.files.lines import records_are_lines
-from hakiri_dagster.connectors.files.markers import file_marker
+from hakiri_dagster.connectors.files.markers import file_marker, split_start
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.text_values import parse
 from hakiri_dagster.connectors.files.types import quoted
@@ -75,6 +75,8 @@ def _texts(
             *[charset.translate(F.col(name)).alias(name) for name in names],
             charset.translate(F.col(_WRONG_FIELDS)).alias(_WRONG_FIELDS),
             file_marker().alias(FILE_COLUMN),
+            split_start().alias(SPLIT_COLUMN),
+            F.monotonically_increasing_id().alias(RECORD_COLUMN),
         )
     )
 
@@ -99,7 +101,7 @@ def _typed(
             failures.append(frames.misfit(column, parsed.failed))
     unlike = F.when(F.col(_WRONG_FIELDS).isNotNull(), F.lit(f"not {len(names)} fields, as the header has"))
     line = F.coalesce(F.col(_WRONG_FIELDS), _line(len(names), delimiter, options))
-    return texts.select(*values, frames.malformed(line, unlike, failures), FILE_COLUMN)
+    return texts.select(*values, frames.malformed(line, unlike, failures), *frames.PLACE)
 
 
 def without_nulls(text: Column, options: FilesOptions) -> Column:
@@ -120,6 +122,7 @@ def _line(width: int, delimiter: str, options: FilesOptions) -> Column:
 
 
 def _no_rows(spark: SparkSession, columns: Sequence[SchemaColumn]) -> DataFrame:
-    schema = frames.read_schema([*((c.name, c.spark_type) for c in columns), (FILE_COLUMN, "bigint")])
+    places = [(name, "bigint") for name in frames.PLACE]
+    schema = frames.read_schema([*((c.name, c.spark_type) for c in columns), *places])
     empty = spark.createDataFrame([], schema)
-    return empty.select(*[F.col(quoted(c.name)) for c in columns], frames.none_malformed(), FILE_COLUMN)
+    return empty.select(*[F.col(quoted(c.name)) for c in columns], frames.none_malformed(), *frames.PLACE)

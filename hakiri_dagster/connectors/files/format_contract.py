@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hakiri_dagster.connectors.contract import DirectRows, FileState, SparkProvider
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.footers import CursorStatistics
+from hakiri_dagster.connectors.files.source_lines import Begins
 from hakiri_dagster.connectors.files.types import declared_column
 from hakiri_dagster.planning.chunks import Bounds
 from hakiri_dagster.planning.columns import Column, SourceSchema
@@ -74,11 +75,13 @@ def _only_by_spark(_wanted: WantedRows) -> None: ...
 @dataclass(frozen=True, slots=True)
 class Rows:
     """`frame`: the schema's columns, MALFORMED_COLUMN, FILE_COLUMN. `direct`: at least the wanted rows,
-    without Spark's reader, where that gives the same values."""
+    without Spark's reader, where that gives the same values. `begins`, where the format has lines: the frame has
+    SPLIT_COLUMN and RECORD_COLUMN as well."""
 
     frame: DataFrame
     has_malformed: bool
     direct: Direct = _only_by_spark
+    begins: Begins | None = None
 
 
 class FileFormat(Protocol):

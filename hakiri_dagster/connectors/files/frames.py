@@ -9,9 +9,12 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, RECORD_COLUMN, SPLIT_COLUMN
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.planning.columns import Column as SchemaColumn
+
+PLACE = (FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN)
+"""Columns that tell where a row of a text format came from."""
 
 _LIKE_A_GLOB = re.compile(r"[{}\[\]*?\\]")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -14,9 +14,11 @@ from hakiri_dagster.connectors.files import frames
 from hakiri_dagster.connectors.files.contents import decompressed
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics
+from hakiri_dagster.connectors.files.headers import text_lines
 from hakiri_dagster.connectors.files.json_rows import json_rows
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.read_errors import told_in_our_words
+from hakiri_dagster.connectors.files.record_lines import blank_in_json, records_of_lines
 from hakiri_dagster.connectors.files.schemas import alike_names, unknown_declared
 from hakiri_dagster.connectors.files.text_inference import infer_types
 from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, decimal_parts, quoted
@@ -48,7 +50,10 @@ class JsonLinesFormat:
         return FoundSchema(SourceSchema(columns), warnings)
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
-        return Rows(json_rows(spark, paths, schema.columns, self.options), has_malformed=True)
+        return Rows(json_rows(spark, paths, schema.columns, self.options), has_malformed=True, begins=self._begins)
+
+    def _begins(self, path: str) -> Iterator[int]:
+        return records_of_lines(text_lines(path, self.options, self.label), blank_in_json, header=False)
 
     def statistics(self, _paths: Sequence[str], _cursor: Cursor, /) -> Statistics:
         return {}

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN, RECORD_COLUMN, SPLIT_COLUMN
 from hakiri_dagster.connectors.files import frames
 from hakiri_dagster.connectors.files.csv_rows import without_nulls
-from hakiri_dagster.connectors.files.markers import file_marker
+from hakiri_dagster.connectors.files.markers import file_marker, split_start
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.text_values import Parsed, parse
 from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, decimal_parts, quoted
@@ -33,7 +33,7 @@ def json_rows(
         schema,
         {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN},
     )
-    objects = _lines(spark, paths, options).select(_LINE, FILE_COLUMN, parsed.alias(_JSON))
+    objects = _lines(spark, paths, options).select(_LINE, *frames.PLACE, parsed.alias(_JSON))
     values = [(column, _value(column, options)) for column in columns]
     failures = [frames.misfit(column, value.failed) for column, value in values if value.failed is not None]
     broken = F.col(f"{_JSON}.{_BROKEN}").isNotNull() | F.col(f"{_JSON}.{_OBJECT}").isNull()
@@ -41,20 +41,21 @@ def json_rows(
     return objects.select(
         *frames.named([(column, value.value) for column, value in values]),
         frames.malformed(F.col(_LINE), unlike, failures),
-        FILE_COLUMN,
+        *frames.PLACE,
     )
 
 
 def _lines(spark: SparkSession, paths: Sequence[str], options: FilesOptions) -> DataFrame:
     texts = [frames.reader(spark).text(together) for together in frames.readable_together(paths)]
-    raw = frames.stacked([text.select("value", file_marker().alias(FILE_COLUMN)) for text in texts])
+    marks = [file_marker().alias(FILE_COLUMN), split_start().alias(SPLIT_COLUMN)]
+    raw = frames.stacked([text.select("value", *marks) for text in texts])
     charset = options.charset
     text = F.col("value")
     if not charset.is_utf8:
         text = charset.translate(F.decode(text.cast("binary"), charset.spark))
     # Some writers mark the order of bytes at the head of a file; Spark keeps it when the file is compressed.
-    lines = raw.select(F.regexp_replace(text, "^\\uFEFF", "").alias(_LINE), FILE_COLUMN)
-    return lines.where(F.trim(_LINE) != "")
+    lines = raw.select(F.regexp_replace(text, "^\\uFEFF", "").alias(_LINE), FILE_COLUMN, SPLIT_COLUMN)
+    return lines.where(F.trim(_LINE) != "").withColumn(RECORD_COLUMN, F.monotonically_increasing_id())
 
 
 def _parsed_as(spark_type: str) -> str:

@@ -20,6 +20,10 @@ def file_marker() -> Column:
     return F.xxhash64(F.col("_metadata.file_path"))
 
 
+def split_start() -> Column:
+    return F.col("_metadata.file_block_start")
+
+
 def marker_of(path: str) -> int:
     unsigned = xxhash.xxh64_intdigest(spark_path(path).encode(), seed=_SPARK_SEED)
     return unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned

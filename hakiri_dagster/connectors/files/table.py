@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from hakiri_dagster.connectors.contract import (
     FILE_COLUMN,
     MALFORMED_COLUMN,
+    RECORD_COLUMN,
+    SPLIT_COLUMN,
     Discovery,
     FileState,
     Known,
+    LineOf,
     Reading,
     SparkProvider,
 )
@@ -30,10 +33,12 @@ from hakiri_dagster.connectors.files.listing import Place
 from hakiri_dagster.connectors.files.markers import marker_of, origin_of
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.read_errors import explain_read_error, told_in_our_words
+from hakiri_dagster.connectors.files.source_lines import Begins, Lookup
+from hakiri_dagster.connectors.files.splits import Splits, splits_of
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Slice, SourceFile
-from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.columns import SourceSchema, is_ours
 
 _THREADS = min(8, 2 * (os.cpu_count() or 1))
 
@@ -110,15 +115,16 @@ class FilesTable:
         format_ = self._format(self._format_of(states))
         with told_in_our_words(self.label):
             rows = format_.rows(spark, [state.path for state in states], schema)
-        frame = rows.frame
+        every, condition = rows.frame, None
         if cursor is not None:
             position = Cursor.of(schema, cursor, self.label)
-            frame = self._without_cursor_where_malformed(frame, cursor, schema) if rows.has_malformed else frame
+            every = self._without_cursor_where_malformed(every, cursor, schema) if rows.has_malformed else every
             condition = position.condition([one.bounds for one in slices])
-            frame = frame if condition is None else frame.where(condition)
+        frame = every if condition is None else every.where(condition)
         names = [quoted(column.name) for column in schema.columns]
         marks = [MALFORMED_COLUMN] if rows.has_malformed else []
         marks += [FILE_COLUMN] if len(states) > 1 else []
+        marks += [SPLIT_COLUMN, RECORD_COLUMN] if rows.begins is not None else []
         return Reading(
             frame=frame.select(*names, *marks),
             schema=schema,
@@ -126,7 +132,18 @@ class FilesTable:
             has_malformed=rows.has_malformed,
             direct=rows.direct(WantedRows(cursor, [one.bounds for one in slices], files)),
             explain=partial(explain_read_error, label=self.label),
+            lines=self._lines(rows.begins, states, every, condition) if rows.begins is not None else None,
         )
+
+    def _lines(
+        self, begins: Begins, states: Sequence[FileState], every: DataFrame, wanted: Column | None
+    ) -> Callable[[Path], LineOf]:
+        def splits() -> Splits:
+            with told_in_our_words(self.label):
+                return splits_of(every, wanted)
+
+        by_path = {state.path: state for state in states}
+        return Lookup(begins, by_path, splits, passes_over=wanted is not None, label=self.label).in_folder
 
     def _broken(self, paths: Iterable[str], format_: FileFormat) -> dict[str, SourceError]:
         def check(path: str) -> SourceError | None:
@@ -201,7 +218,8 @@ class FilesTable:
             placed = placed | F.col(f"{MALFORMED_COLUMN}.readable")
         told = F.when(placed, F.col(name)).alias(cursor)
         columns = [told if column.name == cursor else F.col(quoted(column.name)) for column in schema.columns]
-        return frame.select(*columns, MALFORMED_COLUMN, FILE_COLUMN)
+        marks = [name for name in frame.columns if is_ours(name)]
+        return frame.select(*columns, *marks)
 
 
 def _rows(states: Sequence[FileState]) -> int | None:

@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS {table} (
     "loadId" bigint,
     attempt integer,
     target text,
-    "onFail" text)
+    "onFail" text,
+    "sourceLine" bigint)
 """
 
 _LOCK = "SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended('hakiri quarantine ' || %s::text, 0::bigint))"
@@ -40,13 +41,13 @@ WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p') AND a.attnum
 """
 
 # A table in the seed's own shape, made by another tool, gets what it lacks.
-_ADDED = frozenset({"message", "sourceFile", "chunkKey", "loadId", "attempt", "target", "onFail"})
+_ADDED = frozenset({"message", "sourceFile", "chunkKey", "loadId", "attempt", "target", "onFail", "sourceLine"})
 
 _ADD = """
 ALTER TABLE {table} ADD COLUMN IF NOT EXISTS message text, ADD COLUMN IF NOT EXISTS "sourceFile" text,
     ADD COLUMN IF NOT EXISTS "chunkKey" text, ADD COLUMN IF NOT EXISTS "loadId" bigint,
     ADD COLUMN IF NOT EXISTS attempt integer, ADD COLUMN IF NOT EXISTS target text,
-    ADD COLUMN IF NOT EXISTS "onFail" text
+    ADD COLUMN IF NOT EXISTS "onFail" text, ADD COLUMN IF NOT EXISTS "sourceLine" bigint
 """
 
 # What earlier tries of this slice set aside, and what the loads had that this one replaces. Rows of other published
@@ -62,7 +63,7 @@ WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s AND (target IS NULL O
 
 _COPY = """
 COPY {table} ("pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt,
-              target, "onFail")
+              target, "onFail", "sourceLine")
 FROM STDIN
 """
 
@@ -130,7 +131,7 @@ def _copy(connection: Connection, load: Load, rows: Iterable[BadRow], schema: st
                     (
                         table.pipeline_id, load.run_id, table.name, row.rule, row.row, _text(row.message),
                         _text(row.source_file), load.slice.chunk.key, load.fence.load_id, load.attempt,
-                        target, row.on_fail,
+                        target, row.on_fail, row.source_line,
                     )
                 )  # fmt: skip
         return cursor.rowcount

@@ -13,7 +13,7 @@ from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice, Ke
 from hakiri_dagster.manifest.tables import Table
 
 # A table in the seed's own shape, made by another tool, lacks some columns until the first row of ours comes.
-_OPTIONAL = ("onFail", "message", "chunkKey", "loadId", "sourceFile", "target")
+_OPTIONAL = ("onFail", "message", "chunkKey", "loadId", "sourceFile", "sourceLine", "target")
 
 _CHOSEN = """
 "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s AND ({target} IS NULL OR {target} = %(target)s)
@@ -22,7 +22,8 @@ AND (%(chunk)s::text IS NULL OR {chunkKey} = %(chunk)s)
 """
 _COUNTS = 'SELECT "ruleId", {onFail}, count(*) FROM {place} WHERE {chosen} GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2'
 _SAMPLE = """
-SELECT "ruleId", {onFail}, {message}, "row"::text, "runId", {chunkKey}, {loadId}::bigint, {sourceFile}, "createdAt"
+SELECT "ruleId", {onFail}, {message}, "row"::text, "runId", {chunkKey}, {loadId}::bigint, {sourceFile},
+       {sourceLine}::bigint, "createdAt"
 FROM {place} WHERE {chosen} ORDER BY id DESC LIMIT %(limit)s
 """
 _PURGE = "DELETE FROM {place} WHERE {chosen}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, FileOrigin
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, RECORD_COLUMN, SPLIT_COLUMN, FileOrigin
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Refusal
 from hakiri_dagster.pipeline.slice_files import SliceFiles
 from hakiri_dagster.pipeline.slices import Splitter
@@ -76,7 +76,7 @@ def rows(directory: Path, report: dict[str, object]) -> list[dict[str, object]]:
 
 def bad(directory: Path, report: dict[str, object]) -> list[dict[str, object]]:
     with (directory / str(report["bad_file"])).open(encoding="utf-8") as lines:
-        return [asdict(row) for row in SliceFiles.kept_in(lines)]
+        return [asdict(row) for row in SliceFiles.kept_in(lines, lambda place: place.after)]
 
 
 def test_rows_and_their_load_id_are_written_and_counted(tmp_path: Path) -> None:
@@ -103,6 +103,7 @@ def test_a_row_that_cannot_be_stored_is_set_aside_with_its_reason(tmp_path: Path
             "message": "n is negative",
             "row": '{"n": -2}',
             "source_file": None,
+            "source_line": None,
             "on_fail": "skip",
         }
     ]
@@ -129,6 +130,29 @@ def test_a_malformed_line_goes_with_the_rows_that_have_no_cursor(tmp_path: Path)
     bounds = [CursorRange(Interval(0, 10)), NullCursor()]
     reports = run(staging(tmp_path, bounds, cursor="n"), batch)
     assert [reports[0]["bad_rows"], reports[1]["bad_rows"]] == [0, 1]
+
+
+def test_a_row_that_is_set_aside_tells_how_far_it_comes_after_the_first_of_its_split(tmp_path: Path) -> None:
+    origins = (FileOrigin(5, "/a", b"a" * 16), FileOrigin(-6, "/b", b"b" * 16))
+    told = {"line": "l", "reason": "r", "readable": False}
+    batch = pa.record_batch(
+        {
+            "n": [0, 0, -1, -2, -3, 0, None],
+            FILE_COLUMN: [5, 5, 5, 5, -6, -6, -6],
+            SPLIT_COLUMN: [0, 0, 0, 90, 0, 0, 0],
+            RECORD_COLUMN: [70, 71, 72, 73, 74, 75, 76],
+            MALFORMED_COLUMN: [None] * 6 + [told],
+        }
+    )
+    (report,) = run(
+        staging(tmp_path, [WholeTable()], files=origins), batch.slice(0, 2), batch.slice(2, 3), batch.slice(5)
+    ).values()
+    assert [(row["source_file"], row["source_line"]) for row in bad(tmp_path, report)] == [
+        ("/a", 2),
+        ("/a", 0),
+        ("/b", 0),
+        ("/b", 2),
+    ]
 
 
 def test_rows_of_many_files_carry_the_hash_of_their_own(tmp_path: Path) -> None:
