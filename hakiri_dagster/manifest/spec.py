@@ -160,6 +160,10 @@ class QuarantineSpec(Model):
     table: QualifiedName | None = Field(
         default=None, description="`schema.table`. Default: `hakiri.quarantine_<pipeline>_<table>`."
     )
+    allow_all: Flag = Field(
+        default=False,
+        description="`true`: a chunk of which every row is set aside is published without rows. Else it fails.",
+    )
 
 
 class ValidateSpec(Model):

@@ -39,6 +39,7 @@ class SliceReport:
     cursor_max: int | None = None
     bad_files: tuple[str, ...] = ()
     bad_rows: int = 0
+    unplaced: int = 0
     bad_sample: str | None = None
     unfit: int = 0
     unfit_sample: str | None = None
@@ -56,6 +57,7 @@ class SliceReport:
             cursor_max=max(highest, default=None),
             bad_files=(*self.bad_files, row["bad_file"]) if row["bad_file"] else self.bad_files,
             bad_rows=self.bad_rows + row["bad_rows"],
+            unplaced=self.unplaced + row["unplaced"],
             bad_sample=self.bad_sample or row["bad_sample"],
             unfit=self.unfit + row["unfit"],
             unfit_sample=self.unfit_sample or row["unfit_sample"],

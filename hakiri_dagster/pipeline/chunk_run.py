@@ -28,7 +28,7 @@ from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
-from hakiri_dagster.pipeline.row_refusals import not_storable, nothing_left, refused_by_gates
+from hakiri_dagster.pipeline.row_refusals import lacks_every_row, not_storable, nothing_left, refused_by_gates
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SetAside, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
@@ -263,9 +263,11 @@ def _outcomes(survey: Survey, slice_: StagedSlice, load: PreparedLoad) -> tuple[
 def _refusal(slice_: StagedSlice, outcomes: Sequence[Outcome]) -> RowsRefused | None:
     table, key, report = slice_.load.table, slice_.claimed.key, slice_.report
     refused = refused_by_gates(table, key, outcomes)
-    if refused is None and report.unfit and table.load.bad_rows == "abort":
+    if refused is not None:
+        return refused
+    if report.unfit and table.load.bad_rows == "abort":
         return not_storable(table, key, report)
-    return refused
+    return nothing_left(table, key, report) if lacks_every_row(table, report, only_chunk=slice_.only_chunk) else None
 
 
 def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:

@@ -46,6 +46,8 @@ class StagedSlice:
     claimed: ClaimedSlice
     load: Load
     candidate: StagedCandidate
+    only_chunk: bool
+    """The table has no other."""
     _staging: Staging
     _source: Reconciliation
     _index: int
@@ -96,7 +98,9 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         rows = _read_rows(way, reading, survey.schema, group)
         staging = _stage(way, target, rows, survey.schema, group, directory)
         try:
-            yield Staged(tuple(_slice(way, target, staging, rows, *each) for each in enumerate(group)), staging)
+            only_chunk = len(survey.chunks) == 1
+            slices = (_slice(way, target, staging, rows, *each, only_chunk=only_chunk) for each in enumerate(group))
+            yield Staged(tuple(slices), staging)
         finally:
             staging.close()
     finally:
@@ -174,7 +178,9 @@ def _asked(way: Way) -> Asked:
     return Asked.by(way.table.validation.dataset_level.validators, portable=not way.source.tallies_itself)
 
 
-def _slice(way: Way, target: Target, staging: Staging, rows: _ReadRows, index: int, claim: ClaimedSlice) -> StagedSlice:
+def _slice(
+    way: Way, target: Target, staging: Staging, rows: _ReadRows, index: int, claim: ClaimedSlice, *, only_chunk: bool
+) -> StagedSlice:
     load = Load(
         table=way.table,
         slice=claim.slice,
@@ -187,4 +193,4 @@ def _slice(way: Way, target: Target, staging: Staging, rows: _ReadRows, index: i
         occasion=way.occasion,
         asked=_asked(way),
     )
-    return StagedSlice(claim, load, staging.candidate(index), staging, rows.source, index)
+    return StagedSlice(claim, load, staging.candidate(index), only_chunk, staging, rows.source, index)

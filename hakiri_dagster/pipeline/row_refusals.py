@@ -22,13 +22,29 @@ def not_storable(table: Table, key: str, report: SliceReport) -> RowsRefused:
 
 def nothing_left(table: Table, key: str, report: SliceReport) -> RowsRefused:
     """The source is not empty, so nobody should be told to allow for that."""
+    cure = "mend the source, the rules, or the types under `columns`"
+    if not _may_not_be_emptied(table):
+        cure += "; validate.quarantine.allow_all = true publishes such a chunk without rows"
     return _refused(
         table,
         key,
         f"none of {report.bad_rows} row(s) can be loaded, so nothing was changed; the first: {report.bad_sample}",
         kept="they are kept",
-        cure="mend the source, or the types under `columns`",
+        cure=cure,
     )
+
+
+def lacks_every_row(table: Table, report: SliceReport, *, only_chunk: bool) -> bool:
+    """Whether all that the source held was set aside, and nobody has allowed for that. Lines that may belong to any
+    chunk say nothing of the one that they are kept with, unless there is no other."""
+    set_aside = report.bad_rows if only_chunk else report.bad_rows - report.unplaced
+    if report.rows or not set_aside:
+        return False
+    return not table.validation.quarantine.allow_all or _may_not_be_emptied(table)
+
+
+def _may_not_be_emptied(table: Table) -> bool:
+    return table.whole_table and table.load.fail_on_empty_source
 
 
 def refused_by_gates(table: Table, key: str, outcomes: Sequence[Outcome]) -> RowsRefused | None:

@@ -23,7 +23,7 @@ PARTIAL_SUFFIX = ".partial"
 
 REPORT_SCHEMA = (
     "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
-    "bad_file string, bad_rows bigint, bad_sample string, unfit bigint, unfit_sample string, "
+    "bad_file string, bad_rows bigint, unplaced bigint, bad_sample string, unfit bigint, unfit_sample string, "
     "discarded bigint, discard_sample string, broken array<bigint>, tallies binary"
 )
 REPORT_ARROW = pa.schema(
@@ -35,6 +35,7 @@ REPORT_ARROW = pa.schema(
         ("cursor_max", pa.int64()),
         ("bad_file", pa.string()),
         ("bad_rows", pa.int64()),
+        ("unplaced", pa.int64()),
         ("bad_sample", pa.string()),
         ("unfit", pa.int64()),
         ("unfit_sample", pa.string()),
@@ -62,6 +63,8 @@ class SliceFiles:
     cursor_max: int | None = None
     bad: IO[str] | None = None
     bad_rows: int = 0
+    unplaced: int = 0
+    """How many of them may belong to any slice: of a line that cannot be parsed nobody knows the cursor."""
     bad_sample: str | None = None
     unfit: int = 0
     """Of the bad rows, those that could not be parsed or stored: no rule said so."""
@@ -170,6 +173,7 @@ class SliceFiles:
             "cursor_max": self.cursor_max,
             "bad_file": self._bad_path.name if self.bad is not None else None,
             "bad_rows": self.bad_rows,
+            "unplaced": self.unplaced,
             "bad_sample": self.bad_sample,
             "unfit": self.unfit,
             "unfit_sample": self.unfit_sample,

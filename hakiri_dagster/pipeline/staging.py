@@ -134,12 +134,14 @@ class _Task:
             one = bad.slice(index, 1)
             slice_index = int(self._slices_of(one)[0]) if splitter.by_file else splitter.null_slice
             told = one.column(MALFORMED_COLUMN)[0].as_py()
-            self._files(max(slice_index, 0)).set_aside_unfit(
+            files = self._files(max(slice_index, 0))
+            files.set_aside_unfit(
                 MALFORMED_RULE,
                 told["reason"],
                 json.dumps({"line": storable(told["line"])}, ensure_ascii=False),
                 place,
             )
+            files.unplaced += not (splitter.by_file or splitter.single)
         return batch.filter(pc.invert(broken))
 
     def _encode(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
