@@ -10,6 +10,7 @@ from hakiri_dagster.destinations.postgres.catalog import Found, stored_name, typ
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.quarantine_objections import quarantine_objections
 from hakiri_dagster.destinations.postgres.swap.leftovers import is_ours
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.arrow_types import arrow_type
@@ -47,6 +48,7 @@ def objections(
         *mode_of(table).schema_objections(table, schema),
         *mode_of(table).objections(connection, table, found, columns),
         *_unknown_names(table, frozenset(columns)),
+        *quarantine_objections(connection, table),
     ]
     if found is None:
         return wrong
