@@ -17,6 +17,7 @@ import pyarrow as pa
 from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession, Relation
 from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice
+from hakiri_dagster.destinations.refusals_contract import RefusedRows
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Bounds, Slice
@@ -176,7 +177,7 @@ class Mark:
 class BadRow:
     """A row set aside, or one that somebody is to hear of. `row` is JSON text; `source_line` is where it begins, from 1
     on, in a file that has lines; `on_fail` what the rule says of it: only what it says to `skip` is missing from the
-    target."""
+    target. `file_hash`: of the content of its file, where that is all that is known of it."""
 
     rule: str
     message: str
@@ -184,18 +185,20 @@ class BadRow:
     source_file: str | None
     source_line: int | None = None
     on_fail: RowOnFail = "skip"
+    file_hash: bytes | None = None
 
 
 class Candidate(Protocol):
     """The rows of a slice, encoded, in files. May still grow while it is fed; `settle` ends that."""
 
     def blocks(self) -> Iterator[bytes]:
-        """The encoded bytes, as they arrive. Ends when Spark's result is in and every file it names was given."""
+        """The encoded bytes, as they arrive. Ends when Spark's result is in and every file it names was given. Once it
+        is in, they come in the same order each time."""
         ...
 
     @property
     def rows(self) -> int:
-        """What Spark's result says; to be read after `blocks` has ended."""
+        """What Spark's result says, for which it waits."""
         ...
 
     @property
@@ -225,6 +228,11 @@ class PreparedLoad(Protocol):
 
     @property
     def answers(self) -> LoadAnswers: ...
+
+    @property
+    def refused(self) -> RefusedRows:
+        """Rows of the candidate that the destination does not take. They are not among `rows`."""
+        ...
 
     @property
     def place(self) -> Relation | None:
@@ -278,7 +286,9 @@ class Destination(Protocol):
         """Bumps the fences and ends what dead attempts left in the destination. In one round trip, however many."""
         ...
 
-    def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad: ...
+    def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad:
+        """TooManyRowsRefused if it gave up telling them from the others."""
+        ...
 
     def quarantine(self, load: Load, rows: Iterator[BadRow]) -> int:
         """Keeps rows in the quarantine table, in a transaction of its own; replaces those of the slice's last try."""

@@ -13,7 +13,8 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.manifest.validator_spec import DatasetValidator, scope_of
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.pipeline.outcomes import Outcome
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SetAside
+from hakiri_dagster.pipeline.set_aside import SetAside
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk
 from hakiri_dagster.quality.row_rules import shown
 from hakiri_dagster.quality.validators import registry
 
@@ -84,8 +85,8 @@ def _set_aside(table: Table, aside: SetAside, partition: str | None) -> dg.Asset
         "rows_set_aside": dg.MetadataValue.int(aside.rows),
         "quarantine_table": dg.MetadataValue.text(table.quarantine_place),
     }
-    if aside.sample:
-        metadata["first_reason"] = dg.MetadataValue.text(aside.sample)
+    if aside.first:
+        metadata["first_reason"] = dg.MetadataValue.text(aside.first)
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(table),
         check_name=ROWS_SET_ASIDE,

@@ -76,6 +76,7 @@ class Staging:
 
     def __init__(self, staged: DataFrame, plan: StagingPlan, *, tag: str, explain: Explain, lines: RowLines) -> None:
         self.columns = plan.encoder.columns
+        self.paths = {file.content_hash: file.path for file in plan.files}
         self._directory = Path(plan.directory)
         self._spark = staged.sparkSession
         self._lines = lines

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
+from hakiri_dagster.destinations.refusals_contract import TooManyRowsRefused
 from hakiri_dagster.engine.process_identity import where_it_ran
 from hakiri_dagster.errors import EmptySource, HakiriError, RowsRefused
 from hakiri_dagster.pipeline.ahead import in_order
@@ -28,9 +29,10 @@ from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
-from hakiri_dagster.pipeline.row_refusals import lacks_every_row, not_storable, nothing_left, refused_by_gates
+from hakiri_dagster.pipeline.row_refusals import nothing_left, refused_by_gates, refused_for_rows, too_many_refused
 from hakiri_dagster.pipeline.run_record import recorded
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SetAside, SkippedChunk
+from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside, set_aside
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
@@ -171,7 +173,7 @@ class _Prepared:
     slice: StagedSlice
     load: PreparedLoad
     hooks: tuple[HookRun, ...]
-    quarantined: int
+    set_aside: SetAside
     seconds: float
 
 
@@ -185,65 +187,45 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
     except EmptySource as error:
         if not slice_.report.bad_rows:
             raise
-        _set_aside(way, slice_)
-        raise nothing_left(way.table, slice_.claimed.key, slice_.report) from error
+        raise nothing_left(way.table, slice_.claimed.key, keep_set_aside(way, slice_)) from error
+    except TooManyRowsRefused as error:
+        keep_set_aside(way, slice_, error.refused)
+        raise too_many_refused(way.table, slice_.claimed.key, error) from error
     for note in load.notes:
         way.observer.warned(way.table, note)
     try:
-        quarantined = _set_aside(way, slice_)
+        found = keep_set_aside(way, slice_, load.refused)
         hooks = staged_hooks(way, slice_.load, load)
     except BaseException:
         load.undo()
         raise
-    return _Prepared(slice_, load, hooks, quarantined, time.monotonic() - started)
-
-
-def _set_aside(way: Way, slice_: StagedSlice) -> int:
-    table, report = way.table, slice_.report
-    kept = table.validation.quarantine.enabled
-    if report.bad_rows and not (kept and report.unfit and table.load.bad_rows == "abort"):
-        where = f"kept in {table.quarantine_place}" if kept else "not kept, because quarantine is off"
-        text = f"{report.bad_rows} row(s) set aside, {where}; the first: {report.bad_sample}"
-        way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
-    if report.discarded:
-        text = (
-            f'{report.discarded} value(s) discarded, as contract = "discard_value"; the first: {report.discard_sample}'
-        )
-        way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
-    if kept:
-        retried(way, lambda: way.destination.quarantine(slice_.load, slice_.bad_rows()))
-    return report.bad_rows
+    return _Prepared(slice_, load, hooks, found, time.monotonic() - started)
 
 
 def _known_by_then(slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outcome, ...], SetAside | None]:
     if not isinstance(error, RowsRefused):
         return (), None
-    return of_rules(slice_.load.table, slice_.report), _aside(slice_)
-
-
-def _aside(slice_: StagedSlice) -> SetAside:
-    report = slice_.report
-    return SetAside(report.bad_rows, report.rows + report.bad_rows, report.bad_sample)
+    return of_rules(slice_.load.table, slice_.report), set_aside(slice_)
 
 
 def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> ChunkStep:
     claim = prepared.slice.claimed
     try:
-        outcomes = _outcomes(survey, prepared.slice, prepared.load)
+        outcomes = _outcomes(survey, prepared, prepared.load)
     except BaseException:
         prepared.load.undo()
         raise
-    refused = _refusal(prepared.slice, outcomes)
+    refused = _refusal(prepared, outcomes)
     if refused is not None:
         prepared.load.undo()
-        return _failed(way, claim, refused, outcomes, _aside(prepared.slice))
+        return _failed(way, claim, refused, outcomes, prepared.set_aside)
     _warn(way, claim, outcomes)
     return PreparedChunk(
         table=way.table,
         key=claim.key,
         target=target,
         rows=prepared.load.rows,
-        aside=_aside(prepared.slice),
+        aside=prepared.set_aside,
         seconds=prepared.seconds,
         hooks=prepared.hooks,
         outcomes=outcomes,
@@ -251,23 +233,21 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> Chu
     )
 
 
-def _outcomes(survey: Survey, slice_: StagedSlice, load: PreparedLoad) -> tuple[Outcome, ...]:
+def _outcomes(survey: Survey, prepared: _Prepared, load: PreparedLoad) -> tuple[Outcome, ...]:
     """Of all rules and validators, not only up to the first that fails."""
-    table, is_newest = slice_.load.table, slice_.claimed.key == survey.newest_key
+    slice_, is_newest = prepared.slice, prepared.slice.claimed.key == survey.newest_key
+    at_source = slice_.at_source(load.answers)
     return (
-        *of_rules(table, slice_.report),
-        *of_validators(table, slice_.report, load.answers, slice_.at_source(load.answers), is_newest=is_newest),
+        *of_rules(slice_.load.table, slice_.report),
+        *of_validators(slice_, prepared.set_aside, load.answers, at_source, is_newest=is_newest),
     )
 
 
-def _refusal(slice_: StagedSlice, outcomes: Sequence[Outcome]) -> RowsRefused | None:
-    table, key, report = slice_.load.table, slice_.claimed.key, slice_.report
-    refused = refused_by_gates(table, key, outcomes)
-    if refused is not None:
-        return refused
-    if report.unfit and table.load.bad_rows == "abort":
-        return not_storable(table, key, report)
-    return nothing_left(table, key, report) if lacks_every_row(table, report, only_chunk=slice_.only_chunk) else None
+def _refusal(prepared: _Prepared, outcomes: Sequence[Outcome]) -> RowsRefused | None:
+    slice_ = prepared.slice
+    table, key = slice_.load.table, slice_.claimed.key
+    by_gates = refused_by_gates(table, key, outcomes)
+    return by_gates or refused_for_rows(table, key, prepared.set_aside, only_chunk=slice_.only_chunk)
 
 
 def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:
@@ -289,7 +269,7 @@ def _publish(way: Way, survey: Survey, prepared: _Prepared) -> LedgerEntry:
     way.totals.chunks += 1
     way.totals.rows += entry.rows
     way.totals.bytes += entry.bytes
-    way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.quarantined)
+    way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.set_aside.rows)
     return entry
 
 
@@ -299,19 +279,22 @@ def _committed(way: Way, survey: Survey, prepared: _Prepared) -> LedgerEntry:
     ready = [prepared.load]
 
     def commit() -> LedgerEntry:
-        load = ready.pop() if ready else _prepared_anew(way, survey, slice_)
+        load = ready.pop() if ready else _prepared_anew(way, survey, prepared)
         cursor = slice_.claimed.committed(slice_.report.cursor_max)
         return load.publish(cursor, slice_.report.bytes, owed_by(way, load))
 
     return retried(way, commit)
 
 
-def _prepared_anew(way: Way, survey: Survey, slice_: StagedSlice) -> PreparedLoad:
-    """The gates are asked again: what others have published since may have changed their answer."""
+def _prepared_anew(way: Way, survey: Survey, prepared: _Prepared) -> PreparedLoad:
+    """What was published since may have changed what the gates say, and which rows the destination refuses."""
+    slice_ = prepared.slice
     load = way.destination.prepare(slice_.load, slice_.candidate)
     try:
+        if load.refused.rows or prepared.load.refused.rows:
+            prepared.set_aside = keep_set_aside(way, slice_, load.refused)
         staged_hooks(way, slice_.load, load)
-        refused = _refusal(slice_, _outcomes(survey, slice_, load))
+        refused = _refusal(prepared, _outcomes(survey, prepared, load))
         if refused is not None:
             raise refused
     except BaseException:

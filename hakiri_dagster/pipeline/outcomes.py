@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -12,6 +12,8 @@ from hakiri_dagster.manifest.rule_spec import RowRule
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.manifest.validator_spec import DatasetValidator, FreshnessValidator, scope_of
 from hakiri_dagster.pipeline.candidate import SliceReport
+from hakiri_dagster.pipeline.passes import StagedSlice
+from hakiri_dagster.pipeline.set_aside import SetAside
 from hakiri_dagster.quality import row_rules
 from hakiri_dagster.quality.measures import Answers, ColumnMeasure, Rows, RowsSetAside
 from hakiri_dagster.quality.tallies import answers_of
@@ -72,25 +74,25 @@ def _why_a_rule_stops(rule: RowRule, rows: int, broken: int) -> str | None:
 
 
 def of_validators(
-    table: Table, report: SliceReport, answered: LoadAnswers, at_source: Answers, *, is_newest: bool
+    slice_: StagedSlice, aside: SetAside, answered: LoadAnswers, at_source: Answers, *, is_newest: bool
 ) -> tuple[Outcome, ...]:
     """`is_newest`: no chunk of the table comes after this one."""
-    validators = table.validation.dataset_level.validators
+    validators = slice_.load.table.validation.dataset_level.validators
     if not validators:
         return ()
-    of_load = {**_of_load(report, validators), **at_source}
+    of_load = {**_counted(slice_), **at_source}
+    counts: Answers = {Rows(): aside.of - aside.rows, RowsSetAside(): aside.rows}
     answers: Mapping[str, Answers] = {
-        "candidate": {**of_load, **answered.of_candidate},
+        "candidate": {**of_load, **answered.of_candidate, **counts},
         "table": {**of_load, **answered.of_table},
     }
     return tuple(_of_validator(one, answers[scope_of(one)], is_newest=is_newest) for one in validators)
 
 
-def _of_load(report: SliceReport, validators: Sequence[DatasetValidator]) -> Answers:
-    """What the workers have counted, or whoever runs the load knows."""
-    columns = [one for one in registry.Asked.by(validators).in_passing if isinstance(one, ColumnMeasure)]
-    counted: Answers = {Rows(): report.rows, RowsSetAside(): report.bad_rows}
-    return {**counted, **answers_of(columns, report.tallies)}
+def _counted(slice_: StagedSlice) -> Answers:
+    """By the workers, in passing."""
+    columns = [one for one in slice_.load.asked.in_passing if isinstance(one, ColumnMeasure)]
+    return answers_of(columns, slice_.report.tallies)
 
 
 def _of_validator(validator: DatasetValidator, answers: Answers, *, is_newest: bool) -> Outcome:

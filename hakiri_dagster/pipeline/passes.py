@@ -63,6 +63,9 @@ class StagedSlice:
         """What the source says of its rows, where a validator compares them with those that are here."""
         return self._source.answers(self._index, given)
 
+    def path_of(self, file_hash: bytes | None) -> str | None:
+        return None if file_hash is None else self._staging.paths.get(file_hash)
+
     def was_read(self) -> bool:
         """Down to its last row, whatever became of them."""
         return self._staging.finished and not self._staging.failed

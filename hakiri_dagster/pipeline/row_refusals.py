@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hakiri_dagster.destinations.refusals_contract import TooManyRowsRefused
 from hakiri_dagster.errors import RowsRefused
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.candidate import SliceReport
 from hakiri_dagster.pipeline.outcomes import Outcome
+from hakiri_dagster.pipeline.set_aside import SetAside
 
 
-def not_storable(table: Table, key: str, report: SliceReport) -> RowsRefused:
+def refused_for_rows(table: Table, key: str, found: SetAside, *, only_chunk: bool) -> RowsRefused | None:
+    """Rows that were set aside stop a slice where the manifest says so, and where no row is left of it."""
+    if found.unfit and table.load.bad_rows == "abort":
+        return _not_storable(table, key, found)
+    if _lacks_every_row(table, found, only_chunk=only_chunk):
+        return nothing_left(table, key, found)
+    return None
+
+
+def _not_storable(table: Table, key: str, found: SetAside) -> RowsRefused:
     return _refused(
         table,
         key,
-        f'{report.unfit} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {report.unfit_sample}',
+        f'{found.unfit} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {found.first_unfit}',
         kept="they are kept",
         cure='mend the source, or set bad_rows = "quarantine"',
     )
 
 
-def nothing_left(table: Table, key: str, report: SliceReport) -> RowsRefused:
+def nothing_left(table: Table, key: str, found: SetAside) -> RowsRefused:
     """The source is not empty, so nobody should be told to allow for that."""
     cure = "mend the source, the rules, or the types under `columns`"
     if not _may_not_be_emptied(table):
@@ -28,17 +38,22 @@ def nothing_left(table: Table, key: str, report: SliceReport) -> RowsRefused:
     return _refused(
         table,
         key,
-        f"none of {report.bad_rows} row(s) can be loaded, so nothing was changed; the first: {report.bad_sample}",
+        f"none of {found.rows} row(s) can be loaded, so nothing was changed; the first: {found.first}",
         kept="they are kept",
         cure=cure,
     )
 
 
-def lacks_every_row(table: Table, report: SliceReport, *, only_chunk: bool) -> bool:
+def too_many_refused(table: Table, key: str, error: TooManyRowsRefused) -> RowsRefused:
+    cure = "mend the source, or what the target asks of its rows"
+    return _refused(table, key, f"{error.what}; nothing was changed", kept="those found are kept", cure=cure)
+
+
+def _lacks_every_row(table: Table, found: SetAside, *, only_chunk: bool) -> bool:
     """Whether all that the source held was set aside, and nobody has allowed for that. Lines that may belong to any
     chunk say nothing of the one that they are kept with, unless there is no other."""
-    set_aside = report.bad_rows if only_chunk else report.bad_rows - report.unplaced
-    if report.rows or not set_aside:
+    counted = found.rows if only_chunk else found.rows - found.unplaced
+    if found.rows < found.of or not counted:
         return False
     return not table.validation.quarantine.allow_all or _may_not_be_emptied(table)
 

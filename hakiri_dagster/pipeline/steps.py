@@ -10,15 +10,7 @@ from hakiri_dagster.errors import ErrorKind, HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.outcomes import Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """`rows` of those that were read; `sample` is why one of them was."""
-
-    rows: int
-    of: int
-    sample: str | None
+from hakiri_dagster.pipeline.set_aside import SetAside
 
 
 @dataclass(frozen=True, slots=True)

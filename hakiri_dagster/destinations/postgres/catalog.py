@@ -15,7 +15,9 @@ from hakiri_dagster.manifest.tables import Table
 _NAME_BYTES = 63
 
 _RELATION = """
-SELECT c.oid, c.relkind, CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples::bigint END
+SELECT c.oid, c.relkind, CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples::bigint END,
+       EXISTS (SELECT FROM pg_trigger WHERE tgdeferrable
+               AND tgrelid IN (SELECT c.oid UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent = c.oid))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s
 """
@@ -91,6 +93,8 @@ class Found:
     partitioned: bool
     referenced_by: tuple[tuple[str, str], ...]
     has_load_id_index: bool
+    checked_late: bool = False
+    """Some of its constraints may be deferred to the commit."""
     names_now: Mapping[str, str] = field(default_factory=dict)
     """Of columns that are about to be renamed, the names that they still have, by those of `target`."""
 
@@ -121,7 +125,7 @@ def find(connection: Connection, schema: str, name: str) -> Found | None:
     row = connection.execute(_RELATION, (stored_name(schema), stored_name(name))).fetchone()
     if row is None:
         return None
-    oid, relkind, estimate = row
+    oid, relkind, estimate, checked_late = row
     if relkind not in ("r", "p"):
         raise DestinationError(
             f"{schema}.{name} exists and is not a table",
@@ -147,6 +151,7 @@ def find(connection: Connection, schema: str, name: str) -> Found | None:
         partitioned=relkind == "p",
         referenced_by=tuple((child, constraint) for child, constraint in references),
         has_load_id_index=bool(indexed and indexed[0]),
+        checked_late=checked_late,
     )
 
 

@@ -11,6 +11,8 @@ from hakiri_dagster.destinations.contract import Candidate
 from hakiri_dagster.destinations.postgres.connection import Connection, names
 from hakiri_dagster.destinations.postgres.encode_binary import HEADER, TRAILER
 from hakiri_dagster.destinations.postgres.encoding import is_binary
+from hakiri_dagster.destinations.postgres.refused_rows import Refused
+from hakiri_dagster.destinations.postgres.row_errors import rows_at_stake
 from hakiri_dagster.destinations.postgres.row_triggers import triggers_before_rows
 from hakiri_dagster.errors import RowCountMismatch, RowsLeftOut
 
@@ -19,6 +21,9 @@ _COPY_BYTES = 128 * 1024  # the driver cuts larger pieces itself, by copying the
 
 class Blocks:
     """A candidate's blocks with the first one looked at, so that no lock is taken before there are rows."""
+
+    refused: Refused | None = None
+    """Where rows go that the server refuses; None: one refuses the load."""
 
     def __init__(self, candidate: Candidate) -> None:
         self._candidate = candidate
@@ -34,6 +39,19 @@ class Blocks:
         """To be asked when all blocks were taken."""
         return self._candidate.set_aside
 
+    @property
+    def cursor_max(self) -> int | None:
+        """To be asked when all blocks were taken."""
+        return self._candidate.cursor_max
+
+    @property
+    def rows(self) -> int:
+        """Those that are loaded."""
+        return self._candidate.rows
+
+    def judge(self, connection: Connection, relation: sql.Identifier, columns: tuple[str, ...]) -> None:
+        """To be asked before they are copied into a table. It leaves no trace there."""
+
     def all(self) -> Iterator[bytes]:
         """To be taken once."""
         return self._rest if self._first is None else chain([self._first], self._rest)
@@ -41,14 +59,16 @@ class Blocks:
     def copy_into(
         self, connection: Connection, relation: sql.Identifier, columns: tuple[str, ...], *, freeze: bool = False
     ) -> int:
-        fed = copy_blocks(connection, relation, columns, self.all(), freeze=freeze)
-        if fed < self._candidate.rows:
+        self.judge(connection, relation, columns)
+        with rows_at_stake(relation.as_string(connection)):
+            fed = copy_blocks(connection, relation, columns, self.all(), freeze=freeze)
+        if fed < self.rows:
             self._blame_triggers(connection, relation, fed)
         return self.checked(fed)
 
     def checked(self, fed: int) -> int:
         """Compares what Spark reports with what PostgreSQL took."""
-        if fed != self._candidate.rows:
+        if fed != self.rows:
             raise RowCountMismatch(
                 self._mismatch(fed), hint="the load is tried again; if this persists, report it with the run's log"
             )
@@ -66,7 +86,7 @@ class Blocks:
         )
 
     def _mismatch(self, fed: int) -> str:
-        return f"Spark reported {self._candidate.rows} rows, PostgreSQL took {fed}; nothing was published"
+        return f"Spark reported {self.rows} rows, PostgreSQL took {fed}; nothing was published"
 
 
 def copy_blocks(

@@ -13,6 +13,7 @@ from hakiri_dagster.destinations.contract import Load
 from hakiri_dagster.destinations.postgres import fence
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks, copy_blocks
+from hakiri_dagster.destinations.postgres.row_errors import rows_at_stake
 from hakiri_dagster.errors import DestinationUnavailable
 
 _STREAMS = 2
@@ -22,6 +23,11 @@ _FLUSHES_WHEN_ASKED = 150000
 
 
 def copy_in_parallel(connections: Connections, load: Load, blocks: Blocks, place: sql.Identifier, made: int) -> int:
+    if blocks.refused is not None:
+        with connections.transaction(load.table.label) as connection:
+            fence.name_attempt(connection, load)
+            _hold(connection, load, place, made)
+            blocks.judge(connection, place, load.columns)
     shared = _Shared(blocks.all())
 
     def feed() -> int:
@@ -29,7 +35,8 @@ def copy_in_parallel(connections: Connections, load: Load, blocks: Blocks, place
             with connections.transaction(load.table.label) as connection:
                 fence.name_attempt(connection, load)
                 _hold(connection, load, place, made)
-                copied = copy_blocks(connection, place, load.columns, iter(shared))
+                with rows_at_stake(place.as_string(connection)):
+                    copied = copy_blocks(connection, place, load.columns, iter(shared))
                 _tell_statistics(connection)
                 return copied
         finally:

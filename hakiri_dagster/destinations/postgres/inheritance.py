@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from psycopg import sql
@@ -30,9 +31,9 @@ _ROWS_OF_OTHERS = sql.SQL(
 )
 
 # Rows are compared by their text, which any type has and which can be hashed; equal ones one by one.
-_ADD_MISSING = sql.SQL(
-    "INSERT INTO {target} ({columns}) SELECT {columns} FROM"
-    " (SELECT {columns}, ROW({same})::text AS _hakiri_same,"
+_MISSING = sql.SQL(
+    "SELECT {columns} FROM"
+    " (SELECT *, ROW({same})::text AS _hakiri_same,"
     " row_number() OVER (PARTITION BY ROW({same})::text) AS _hakiri_nth FROM {candidate}) AS new"
     " LEFT JOIN (SELECT ROW({same})::text AS _hakiri_same, count(*) AS _hakiri_there FROM {target} AS stored"
     " WHERE {bounds} AND {of_others} GROUP BY 1) AS there USING (_hakiri_same)"
@@ -71,28 +72,26 @@ def may_hold(before: watermarks.Inherited, bounds: Bounds) -> bool:
     return before.top is not None and (lower is None or lower <= before.top)
 
 
-def add_missing(
-    connection: Connection, load: Load, candidate: sql.Identifier, before: watermarks.Inherited, *, from_mark_on: bool
-) -> int:
-    """Those rows of the candidate that are not in the target as rows of others. Without `from_mark_on`, what is not
+def missing_rows(
+    columns: Sequence[str], load: Load, candidate: sql.Identifier, before: watermarks.Inherited
+) -> sql.Composed:
+    """`columns` of those rows of the candidate that are not in the target as rows of others. Without a lag, what is not
     above the mark that was inherited is taken for loaded, whatever it holds."""
     table, target = load.table, load.target
-    return connection.execute(
-        _ADD_MISSING.format(
-            target=relation(target.schema, target.name),
-            columns=names(load.columns),
-            same=names(_telling_apart(load)),
-            candidate=candidate,
-            bounds=within_bounds(load),
-            of_others=_ROWS_OF_OTHERS.format(
-                load_id=sql.Identifier(LOAD_ID_COLUMN),
-                pipeline=sql.Literal(table.pipeline_id),
-                table=sql.Literal(table.name),
-                target=sql.Literal(target_of(table)),
-            ),
-            above=sql.SQL("true") if from_mark_on else _above(load, before),
-        )
-    ).rowcount
+    return _MISSING.format(
+        target=relation(target.schema, target.name),
+        columns=names(list(columns)),
+        same=names(_telling_apart(load)),
+        candidate=candidate,
+        bounds=within_bounds(load),
+        of_others=_ROWS_OF_OTHERS.format(
+            load_id=sql.Identifier(LOAD_ID_COLUMN),
+            pipeline=sql.Literal(table.pipeline_id),
+            table=sql.Literal(table.name),
+            target=sql.Literal(target_of(table)),
+        ),
+        above=_above(load, before) if table.load.lag is None else sql.SQL("true"),
+    )
 
 
 def _telling_apart(load: Load) -> tuple[str, ...]:

@@ -14,15 +14,18 @@ from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
-from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors
+from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors, translated
 from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
 from hakiri_dagster.destinations.postgres.exclusion import keep_restores_out
+from hakiri_dagster.destinations.postgres.judged_blocks import CHECKED_AT_ONCE, JudgedBlocks
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
 from hakiri_dagster.destinations.postgres.measuring import answered
 from hakiri_dagster.destinations.postgres.modes.contract import Staged, Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
+from hakiri_dagster.destinations.postgres.refused_rows import Refused
 from hakiri_dagster.destinations.postgres.replacement import Replacement
+from hakiri_dagster.destinations.postgres.row_errors import RowsNotTaken, rows_at_stake
 from hakiri_dagster.destinations.postgres.swap.unfinished import make_good
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from hakiri_dagster.planning.hooks import HookName
@@ -40,6 +43,7 @@ class OpenLoad:
     cursor_max: int | None
     staged: Staged
     answers: LoadAnswers
+    refused: Refused
 
     @property
     def rows(self) -> int:
@@ -130,8 +134,26 @@ class OpenLoad:
 
 
 def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenLoad:
+    """Only where the server refused some row the rows that it refuses are looked for."""
+    try:
+        return _prepare(connections, load, Blocks(candidate))
+    except RowsNotTaken as refusal:
+        if _is_published(connections, load):  # its own rows are in the way, not others
+            raise translated(refusal.error, _where(load)) from refusal.error
+    try:
+        return _prepare(connections, load, JudgedBlocks(candidate, Refused(_where(load))))
+    except RowsNotTaken as refusal:
+        raise translated(refusal.error, _where(load)) from refusal.error
+
+
+def _is_published(connections: Connections, load: Load) -> bool:
+    """By an earlier try whose answer was lost."""
+    with connections.transaction(_where(load)) as connection:
+        return ledger.entry(connection, load.fence.load_id) is not None
+
+
+def _prepare(connections: Connections, load: Load, blocks: Blocks) -> OpenLoad:
     mode = mode_of(load.table)
-    blocks = Blocks(candidate)
     connection = connections.take()
     try:
         with _answered(connections, load):
@@ -154,15 +176,26 @@ def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenL
             work = Work(connections, connection, load, found, blocks, replaced)
             staged = mode.stage(work)
             try:
+                if found.checked_late:
+                    with rows_at_stake(_where(load)):
+                        connection.execute(CHECKED_AT_ONCE)
                 answers = LoadAnswers(work.answers, _of_table(work, staged))
             except BaseException:
                 staged.discard()
                 raise
-            cursor_max = candidate.cursor_max
     except BaseException:
         connections.give_back(connection)
         raise
-    return OpenLoad(connections, connection, load, replaced, cursor_max, staged, answers)
+    return OpenLoad(
+        connections=connections,
+        connection=connection,
+        load=load,
+        replaced=replaced,
+        cursor_max=blocks.cursor_max,
+        staged=staged,
+        answers=answers,
+        refused=blocks.refused or Refused(_where(load)),
+    )
 
 
 def _of_table(work: Work, staged: Staged) -> Answers:

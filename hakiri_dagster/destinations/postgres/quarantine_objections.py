@@ -17,7 +17,8 @@ SELECT c.oid::bigint, c.relkind::text, has_schema_privilege(n.oid, 'USAGE'),
        ARRAY(SELECT needed FROM pg_catalog.unnest(ARRAY['SELECT', 'INSERT', 'DELETE']) AS needed
              WHERE NOT has_table_privilege(c.oid, needed)),
        ARRAY(SELECT s.oid::regclass::text FROM pg_depend d JOIN pg_class s ON s.oid = d.objid
-             WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid AND d.deptype = 'a'
+             WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+               AND d.deptype = 'a'
                AND CASE s.relkind WHEN 'S' THEN NOT has_sequence_privilege(s.oid, 'USAGE') ELSE false END)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s

@@ -12,11 +12,15 @@ from hakiri_dagster.destinations.postgres.connection import names, relation
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, placed
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
 from hakiri_dagster.destinations.postgres.modes.contract import Work
+from hakiri_dagster.destinations.postgres.row_as_json import PLACE
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 
 STAGED_PLACE: Relation = ("pg_temp", "hakiri_candidate")
 STAGED = relation(*STAGED_PLACE)
+_NUMBER_ROWS = sql.SQL("ALTER TABLE {} ADD COLUMN {} bigint GENERATED ALWAYS AS IDENTITY").format(
+    STAGED, sql.Identifier(PLACE)
+)
 
 
 def stage_candidate(work: Work) -> int:
@@ -26,6 +30,8 @@ def stage_candidate(work: Work) -> int:
             names(work.load.columns), relation(target.schema, target.name)
         )
     )
+    if work.blocks.refused is not None:
+        work.connection.execute(_NUMBER_ROWS)
     rows = work.blocks.copy_into(work.connection, STAGED, work.load.columns, freeze=True)
     work.ask_candidate(STAGED_PLACE)
     return rows

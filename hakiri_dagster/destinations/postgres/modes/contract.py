@@ -39,12 +39,12 @@ class Work:
     def ask_candidate(self, place: Relation, *, load_id: int | None = None) -> None:
         """Called by each mode as soon as the candidate's rows stand in a relation as they were read; `load_id` tells
         them from others there."""
-        if self.load.asked.of_candidate:
+        if self._asked:
             self._ask(self.connection, place, load_id)
 
     def ask_committed_candidate(self, place: Relation) -> None:
         """The open transaction would keep its lock, and others have still to work on the relation."""
-        if self.load.asked.of_candidate:
+        if self._asked:
             with self.connections.transaction(self.load.table.label) as connection:
                 fence.name_attempt(connection, self.load)
                 self._ask(connection, place, None)
@@ -53,7 +53,13 @@ class Work:
         target, loaded = self.load.target, set(map(stored_name, self.load.columns))
         others = frozenset(column.name for column in target.columns if column.name not in loaded)
         rows = AskedRows(place, target, others, load_id)
-        self.answers.update(answered(connection, rows, self.load.asked.of_candidate))
+        self.answers.update(answered(connection, rows, self._asked))
+
+    @property
+    def _asked(self) -> Sequence[Measure]:
+        """What the workers have counted counts no longer where rows are refused here."""
+        asked = self.load.asked
+        return asked.of_candidate if self.blocks.refused is None else (*asked.in_passing, *asked.of_candidate)
 
 
 class Staged(Protocol):

@@ -46,7 +46,7 @@ class DeleteMissing(Upsert):
         return []
 
     @override
-    def _remember_deleted(self, work: Work, key: Sequence[str]) -> None:
+    def _remember_deleted(self, work: Work, key: Sequence[str], staged: sql.Composable) -> None:
         """Every load has all rows, so there is none that comes late."""
 
     @override

@@ -48,13 +48,15 @@ def flagged(target: Target, table: Table, alias: str) -> sql.Composable:
     return sql.SQL("({} {})").format(sql.Identifier(alias, flag), sql.SQL("IS TRUE" if is_boolean else "IS NOT NULL"))
 
 
-def delete_flagged(work: Work, key: Sequence[str], conditions: Sequence[sql.Composable]) -> None:
-    """`stored` is the target's row in the conditions, `staged` the candidate's."""
+def delete_flagged(
+    work: Work, key: Sequence[str], conditions: Sequence[sql.Composable], staged: sql.Composable
+) -> None:
+    """By the rows of `staged`. `stored` is the target's row in the conditions, `staged` the candidate's."""
     target = work.load.target
     work.connection.execute(
         sql.SQL("DELETE FROM {} AS stored USING {} AS staged WHERE {}").format(
             relation(target.schema, target.name),
-            STAGED,
+            staged,
             sql.SQL(" AND ").join(
                 [same_key(key, "stored", "staged"), flagged(target, work.load.table, "staged"), *conditions]
             ),
@@ -70,8 +72,8 @@ def any_flagged(work: Work) -> bool:
     return row == (True,)
 
 
-def mark_flagged(work: Work, key: Sequence[str], at: sql.Composable) -> None:
-    """`at` is the cursor of the candidate's row `staged`."""
+def mark_flagged(work: Work, key: Sequence[str], at: sql.Composable, staged: sql.Composable) -> None:
+    """Those of `staged`. `at` is the cursor of the candidate's row `staged`."""
     table = work.load.table
     work.connection.execute(
         sql.SQL(
@@ -81,7 +83,7 @@ def mark_flagged(work: Work, key: Sequence[str], at: sql.Composable) -> None:
             marks=marks_of(table),
             key=sql.SQL(", ").join(sql.Identifier("staged", column) for column in key),
             at=at,
-            staged=STAGED,
+            staged=staged,
             flagged=flagged(work.load.target, table, "staged"),
         )
     )

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from psycopg import sql
 from typing_extensions import override
 
 from hakiri_dagster.destinations.contract import Mark, Target
 from hakiri_dagster.destinations.postgres import watermarks
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
-from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
-from hakiri_dagster.destinations.postgres.inheritance import add_missing, inherited, may_hold
+from hakiri_dagster.destinations.postgres.inheritance import inherited, may_hold, missing_rows
 from hakiri_dagster.destinations.postgres.modes.append import Append, delete_replaced
 from hakiri_dagster.destinations.postgres.modes.candidate_rows import STAGED, stage_candidate
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Work
+from hakiri_dagster.destinations.postgres.modes.merging import merge_staged
+from hakiri_dagster.destinations.postgres.row_as_json import PLACE
+from hakiri_dagster.destinations.postgres.row_errors import rows_at_stake
 from hakiri_dagster.manifest.tables import Table
 
 
@@ -53,13 +57,39 @@ class IncrementalWatermark(Append):
             return _Advancing(super().stage(work).rows, work=work, known=known)
         delete_replaced(work)
         rows = stage_candidate(work)
-        added = add_missing(connection, load, STAGED, before, from_mark_on=load.table.load.lag is not None)
+        added = _add_missing(work, before)
         left_out = () if added == rows else (_left_out(work, rows - added, before.value),)
-        return _Advancing(rows, left_out, work=work, known=known)
+        return _Advancing(work.blocks.rows, left_out, work=work, known=known)
 
     @override
     def parallel(self, target: Target) -> bool:
         return False
+
+
+def _add_missing(work: Work, before: watermarks.Inherited) -> int:
+    """How many there were. What is missing is found among all rows together: the same row may be there some times."""
+    connection, load = work.connection, work.load
+    insert = sql.SQL("INSERT INTO {} ({}) {}")
+    target = relation(load.target.schema, load.target.name)
+    if work.blocks.refused is None:
+        with rows_at_stake(target.as_string(connection)):
+            missing = missing_rows(load.columns, load, STAGED, before)
+            return connection.execute(insert.format(target, names(load.columns), missing)).rowcount
+    connection.execute(
+        sql.SQL("DELETE FROM {} WHERE {place} NOT IN ({missing})").format(
+            STAGED, place=sql.Identifier(PLACE), missing=missing_rows([PLACE], load, STAGED, before)
+        )
+    )
+    before_judging = work.blocks.rows
+    added = 0
+
+    def merge(staged: sql.Composable) -> None:
+        nonlocal added
+        rows = sql.SQL("SELECT {} FROM {} AS staged").format(names(load.columns), staged)
+        added = connection.execute(insert.format(target, names(load.columns), rows)).rowcount
+
+    merge_staged(work, merge)
+    return added + before_judging - work.blocks.rows
 
 
 def _left_out(work: Work, rows: int, mark: str | None) -> str:

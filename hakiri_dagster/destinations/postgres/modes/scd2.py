@@ -34,6 +34,7 @@ from hakiri_dagster.destinations.postgres.modes.key_objections import (
     column_objections,
     partition_objections,
 )
+from hakiri_dagster.destinations.postgres.modes.merging import merge_staged
 from hakiri_dagster.destinations.postgres.modes.versions import IS_CURRENT, VALID_FROM, VALID_TO, Versions
 from hakiri_dagster.destinations.postgres.types import parse_type, wanted_type
 from hakiri_dagster.manifest.tables import Table
@@ -111,17 +112,17 @@ class Scd2(Mode):
         table = work.load.table
         if table.whole_table:
             refuse_empty_source(work, "close every row of the target")
-        rows = stage_candidate(work)
+        stage_candidate(work)
         versions = _versions(work)
         keep_one_row_a_key(work, (*versions.key, *([versions.cursor] if versions.cursor else [])))
         moment = _begin(work)
         if versions.cursor is not None:
-            take_in(versions, _at_their_times(versions))
+            merge_staged(work, lambda staged: take_in(versions, _at_their_times(versions, staged)))
             keep_last(work, versions.key)
         if table.whole_table or versions.cursor is None:
-            take_in(versions, _as_of_now(versions, moment))
+            merge_staged(work, lambda staged: take_in(versions, _as_of_now(versions, moment, staged)))
         told = self._close_missing(versions, moment) if table.whole_table else ()
-        return InTransaction(rows, told)
+        return InTransaction(work.blocks.rows, told)
 
     @override
     def parallel(self, target: Target) -> bool:
@@ -160,25 +161,25 @@ def _versions(work: Work) -> Versions:
     )
 
 
-def _at_their_times(versions: Versions) -> sql.Composed:
+def _at_their_times(versions: Versions, staged: sql.Composable) -> sql.Composed:
     """Rows that have a time, less those that are known as they are."""
     assert versions.cursor is not None
     return versions.composed(
         "SELECT {columns}, staged.{cursor}::timestamptz AS {at}, {gone} AS {deleted} FROM {staged} AS staged "
         "WHERE staged.{cursor} IS NOT NULL AND NOT EXISTS (SELECT FROM {target} AS stored WHERE {same_key} "
         "AND stored.{valid_from} = staged.{cursor}::timestamptz AND NOT {gone} AND NOT {differs})",
-        **_parts(versions),
+        **_parts(versions, staged),
         cursor=sql.Identifier(versions.cursor),
     )
 
 
-def _as_of_now(versions: Versions, moment: datetime) -> sql.Composed:
+def _as_of_now(versions: Versions, moment: datetime, staged: sql.Composable) -> sql.Composed:
     """Rows that are not current as they are."""
     return versions.composed(
         "SELECT {columns}, {now} AS {at}, {gone} AS {deleted} FROM {staged} AS staged "
         "LEFT JOIN {target} AS stored ON {same_key} AND stored.{is_current} "
         "WHERE CASE WHEN stored.{valid_from} IS NULL THEN NOT {gone} ELSE {gone} OR {differs} END",
-        **_parts(versions),
+        **_parts(versions, staged),
         now=_now(versions, moment),
     )
 
@@ -187,16 +188,16 @@ def _missing(versions: Versions, moment: datetime) -> sql.Composed:
     return versions.composed(
         "SELECT {columns}, {now} AS {at}, true AS {deleted} FROM {target} AS stored "
         "WHERE stored.{is_current} AND NOT EXISTS (SELECT FROM {staged} AS staged WHERE {same_key})",
-        **_parts(versions) | {"columns": versions.listed("stored")},
+        **_parts(versions, STAGED) | {"columns": versions.listed("stored")},
         now=_now(versions, moment),
     )
 
 
-def _parts(versions: Versions) -> dict[str, sql.Composable]:
+def _parts(versions: Versions, staged: sql.Composable) -> dict[str, sql.Composable]:
     load = versions.work.load
     return {
         "columns": versions.listed("staged"),
-        "staged": STAGED,
+        "staged": staged,
         "gone": deletes.flagged(load.target, load.table, "staged"),
         "same_key": versions.same_key("stored", "staged"),
         "differs": versions.differs("stored", "staged"),

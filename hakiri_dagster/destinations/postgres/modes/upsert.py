@@ -13,7 +13,6 @@ from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stor
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
 from hakiri_dagster.destinations.postgres.modes import deletes
 from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
-    STAGED,
     cursor_of,
     in_order,
     keep_one_row_a_key,
@@ -28,6 +27,7 @@ from hakiri_dagster.destinations.postgres.modes.key_objections import (
     conflict_objections,
     partition_objections,
 )
+from hakiri_dagster.destinations.postgres.modes.merging import merge_staged
 from hakiri_dagster.manifest.tables import Table
 
 
@@ -63,7 +63,7 @@ class Upsert(Mode):
         self._keep_out(work)
         if rows:
             self._merge(work)
-        return InTransaction(rows)
+        return InTransaction(work.blocks.rows)
 
     @override
     def parallel(self, target: Target) -> bool:
@@ -78,19 +78,24 @@ class Upsert(Mode):
         table = work.load.table
         key = self.key(table)
         keep_one_row_a_key(work, key)
-        if deletes.deletes_rows(table) and deletes.any_flagged(work):
-            deletes.delete_flagged(work, key, self._not_older(work, "staged"))
-            self._remember_deleted(work, key)
-        work.connection.execute(self._statement(work, key))
+        deleting = deletes.deletes_rows(table) and deletes.any_flagged(work)
 
-    def _remember_deleted(self, work: Work, key: Sequence[str]) -> None:
+        def merge(staged: sql.Composable) -> None:
+            if deleting:
+                deletes.delete_flagged(work, key, self._not_older(work, "staged"), staged)
+                self._remember_deleted(work, key, staged)
+            work.connection.execute(self._statement(work, key, staged))
+
+        merge_staged(work, merge)
+
+    def _remember_deleted(self, work: Work, key: Sequence[str], staged: sql.Composable) -> None:
         """So that an older row, which comes later, does not bring a deleted one back."""
         cursor = cursor_of(work)
         if cursor is not None:
             marks.make(work.connection, work.load.table, work.load.target, key, cursor)
-            deletes.mark_flagged(work, key, in_order(work, "staged", cursor))
+            deletes.mark_flagged(work, key, in_order(work, "staged", cursor), staged)
 
-    def _statement(self, work: Work, key: Sequence[str]) -> sql.Composed:
+    def _statement(self, work: Work, key: Sequence[str], staged: sql.Composable) -> sql.Composed:
         load, marker = work.load, deletes.marker_of(work.load.table)
         columns = loaded_columns(work)
         changed = [column for column in columns if column not in key]
@@ -105,7 +110,7 @@ class Upsert(Mode):
         ).format(
             target=relation(load.target.schema, load.target.name),
             columns=names([*columns, *([marker] if marker else [])]),
-            rows=self._rows(work, columns, key),
+            rows=self._rows(work, columns, key, staged),
             key=names(list(key)),
             assignments=sql.SQL(", ").join(assignments),
             condition=sql.SQL(" AND ").join(
@@ -113,7 +118,7 @@ class Upsert(Mode):
             ),
         )
 
-    def _rows(self, work: Work, columns: Sequence[str], key: Sequence[str]) -> sql.Composed:
+    def _rows(self, work: Work, columns: Sequence[str], key: Sequence[str], staged: sql.Composable) -> sql.Composed:
         table = work.load.table
         flagged = deletes.flagged(work.load.target, table, "staged")
         chosen: list[sql.Composable] = [sql.Identifier("staged", column) for column in columns]
@@ -124,7 +129,7 @@ class Upsert(Mode):
             conditions = [sql.SQL("NOT {}").format(flagged), *self._not_deleted_since(work, key)]
         return sql.SQL("SELECT {} FROM {} AS staged{}").format(
             sql.SQL(", ").join(chosen),
-            STAGED,
+            staged,
             sql.SQL(" WHERE {}").format(sql.SQL(" AND ").join(conditions)) if conditions else sql.SQL(""),
         )
 

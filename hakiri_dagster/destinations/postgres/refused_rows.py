@@ -1,0 +1,52 @@
+"""The rows of one load that the server refused, until they are kept in quarantine."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Iterator
+from tempfile import SpooledTemporaryFile
+
+from hakiri_dagster.destinations.contract import BadRow
+from hakiri_dagster.destinations.refusals_contract import TooManyRowsRefused
+
+REFUSED_RULE = "refused_by_destination"
+
+MOST_REFUSED = 10_000
+"""Each costs some statements to find. Of a load with more of them rather the table is wrong than the rows."""
+
+_BYTES_IN_MEMORY = 4 * 1024 * 1024
+
+
+class Refused:
+    """Rows lie in a file that has no name, so that a worker that is killed leaves none."""
+
+    def __init__(self, where: str) -> None:
+        self.rows = 0
+        self.first: str | None = None
+        self._where = where
+        self._file = SpooledTemporaryFile(_BYTES_IN_MEMORY, mode="w+", encoding="utf-8")  # noqa: SIM115  # see below
+        weakref.finalize(self, self._file.close)
+
+    def add(self, message: str, row: str, file_hash: bytes | None) -> None:
+        """`row` is JSON text in one line."""
+        json.dump([message, None if file_hash is None else file_hash.hex()], self._file, ensure_ascii=False)
+        self._file.write(f"\n{row}\n")
+        self.rows += 1
+        self.first = self.first or message
+        if self.rows > MOST_REFUSED:
+            raise TooManyRowsRefused(
+                f"PostgreSQL refuses more than {MOST_REFUSED} rows of the load, and the search for others was given "
+                f"up; the first: {self.first}",
+                self,
+                where=self._where,
+            )
+
+    def __iter__(self) -> Iterator[BadRow]:
+        self._file.seek(0)
+        for about in self._file:
+            message, file_hash = json.loads(about)
+            row = self._file.readline().rstrip("\n")
+            yield BadRow(
+                REFUSED_RULE, message, row, None, file_hash=None if file_hash is None else bytes.fromhex(file_hash)
+            )
