@@ -59,7 +59,7 @@ class JudgedBlocks(Blocks):
                 self._cuts[rows.block.number].append(rows.span)
                 self.refused.add(why_refused(error), *place.row_as_json(rows.encoded))
 
-            sieve = Sieve(connection, refuse, refers_to_itself(connection, relation))
+            sieve = Sieve(connection, refuse, self.refused.spend, refers_to_itself(connection, relation))
             for block in self._numbered():
                 sieve.sift(_Rows(place, block))
             sieve.settle()

@@ -15,6 +15,9 @@ REFUSED_RULE = "refused_by_destination"
 MOST_REFUSED = 10_000
 """Each costs some statements to find. Of a load with more of them rather the table is wrong than the rows."""
 
+MOST_SECONDS = 900.0
+"""Of searching, besides what it takes to bring all rows once."""
+
 _BYTES_IN_MEMORY = 4 * 1024 * 1024
 
 
@@ -25,6 +28,7 @@ class Refused:
         self.rows = 0
         self.first: str | None = None
         self._where = where
+        self._seconds = 0.0
         self._file = SpooledTemporaryFile(_BYTES_IN_MEMORY, mode="w+", encoding="utf-8")  # noqa: SIM115  # see below
         weakref.finalize(self, self._file.close)
 
@@ -35,12 +39,17 @@ class Refused:
         self.rows += 1
         self.first = self.first or message
         if self.rows > MOST_REFUSED:
-            raise TooManyRowsRefused(
-                f"PostgreSQL refuses more than {MOST_REFUSED} rows of the load, and the search for others was given "
-                f"up; the first: {self.first}",
-                self,
-                where=self._where,
-            )
+            raise self._given_up(f"PostgreSQL refuses more than {MOST_REFUSED} rows of the load")
+
+    def spend(self, seconds: float) -> None:
+        self._seconds += seconds
+        if self._seconds > MOST_SECONDS:
+            raise self._given_up(f"PostgreSQL refuses {self.rows} rows of the load, found in {MOST_SECONDS:.0f} s")
+
+    def _given_up(self, found: str) -> TooManyRowsRefused:
+        first = f"; the first: {self.first}" if self.first else ""
+        what = f"{found}, and the search for others was given up{first}"
+        return TooManyRowsRefused(what, self, where=self._where)
 
     def __iter__(self) -> Iterator[BadRow]:
         self._file.seek(0)

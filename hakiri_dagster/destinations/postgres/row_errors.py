@@ -55,8 +55,13 @@ def why_refused(error: psycopg.Error) -> str:
     diag = error.diag
     message = diag.message_primary or type(error).__name__
     parts = [message]
-    if diag.message_detail and error.sqlstate not in ("23502", "23514"):
+    if diag.message_detail and not _shows_the_row(error):
         parts.append(diag.message_detail)
     if diag.constraint_name and diag.constraint_name not in message:
         parts.append(f"constraint {diag.constraint_name}")
     return redact(" · ".join(parts))
+
+
+def _shows_the_row(error: psycopg.Error) -> bool:
+    """NOT NULL and CHECK constraints do; that no partition takes a row is told with its key."""
+    return error.sqlstate == "23502" or (error.sqlstate == "23514" and error.diag.constraint_name is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, Self, TypeVar
@@ -44,34 +45,57 @@ class Sieve(Generic[P]):
 
     connection: Connection
     refuse: Callable[[P, psycopg.Error], None]
+    spend: Callable[[float], None]
+    """Is told how many seconds the search took; raises when they are too many."""
+
     refers_to_itself: bool = False
     _orphans: list[tuple[P, psycopg.Error]] = field(default_factory=list)
 
     def sift(self, piece: P) -> None:
-        waiting = [piece]
-        while waiting:
-            one = waiting.pop()
-            error = self._refusal(one)
-            if error is None:
-                continue
-            halves = one.halves()
-            if halves is not None:
-                waiting += reversed(halves)
-            elif self.refers_to_itself and error.sqlstate == _FOREIGN_KEY:
-                self._orphans.append((one, error))
-            else:
-                self.refuse(one, error)
+        error = self._refusal(piece)
+        if error is not None:
+            self._search(piece, error)
+
+    def _search(self, piece: P, error: psycopg.Error | None) -> None:
+        """It does not pass. Where the first half does, the second does not."""
+        halves = piece.halves()
+        if halves is None:
+            error = error or self._timed_refusal(piece)
+            if error is not None:
+                self._leave_out(piece, error)
+            return
+        first, second = halves
+        error = self._timed_refusal(first)
+        if error is None:
+            self._search(second, None)
+            return
+        self._search(first, error)
+        error = self._timed_refusal(second)
+        if error is not None:
+            self._search(second, error)
+
+    def _leave_out(self, piece: P, error: psycopg.Error) -> None:
+        if self.refers_to_itself and error.sqlstate == _FOREIGN_KEY:
+            self._orphans.append((piece, error))
+        else:
+            self.refuse(piece, error)
 
     def settle(self) -> None:
         """When all pieces were sifted."""
         while self._orphans:
-            tried = [(piece, self._refusal(piece)) for piece, _ in self._orphans]
+            tried = [(piece, self._timed_refusal(piece)) for piece, _ in self._orphans]
             left = [(piece, error) for piece, error in tried if error is not None]
             if len(left) == len(self._orphans):
                 for piece, error in left:
                     self.refuse(piece, error)
                 return
             self._orphans = left
+
+    def _timed_refusal(self, piece: P) -> psycopg.Error | None:
+        started = time.monotonic()
+        error = self._refusal(piece)
+        self.spend(time.monotonic() - started)
+        return error
 
     def _refusal(self, piece: P) -> psycopg.Error | None:
         try:

@@ -43,7 +43,7 @@ def _refused_places(work: Work, merge: Merge, refused: Refused) -> list[int]:
 
     with connection.transaction(force_rollback=True):
         connection.execute(CHECKED_AT_ONCE)
-        sieve = Sieve(connection, refuse, refers_to_itself(connection, _target(work)))
+        sieve = Sieve(connection, refuse, refused.spend, refers_to_itself(connection, _target(work)))
         first, last = _first_and_last(work)
         for start in range(first, last + 1, _ROWS_AT_ONCE):
             sieve.sift(_Rows(merge, start, min(start + _ROWS_AT_ONCE, last + 1)))

@@ -78,13 +78,14 @@ class Upsert(Mode):
         table = work.load.table
         key = self.key(table)
         keep_one_row_a_key(work, key)
+        content = _content(work, _changed(work, key))
         deleting = deletes.deletes_rows(table) and deletes.any_flagged(work)
 
         def merge(staged: sql.Composable) -> None:
             if deleting:
                 deletes.delete_flagged(work, key, self._not_older(work, "staged"), staged)
                 self._remember_deleted(work, key, staged)
-            work.connection.execute(self._statement(work, key, staged))
+            work.connection.execute(self._statement(work, key, content, staged))
 
         merge_staged(work, merge)
 
@@ -95,12 +96,11 @@ class Upsert(Mode):
             marks.make(work.connection, work.load.table, work.load.target, key, cursor)
             deletes.mark_flagged(work, key, in_order(work, "staged", cursor), staged)
 
-    def _statement(self, work: Work, key: Sequence[str], staged: sql.Composable) -> sql.Composed:
+    def _statement(self, work: Work, key: Sequence[str], content: Content, staged: sql.Composable) -> sql.Composed:
         load, marker = work.load, deletes.marker_of(work.load.table)
         columns = loaded_columns(work)
-        changed = [column for column in columns if column not in key]
-        differs = [_content(work, changed).differs(values_of("stored"), values_of("excluded"))]
-        assignments = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(column)) for column in changed]
+        differs = [content.differs(values_of("stored"), values_of("excluded"))]
+        assignments = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in _changed(work, key)]
         if marker is not None:
             assignments.append(_marking(marker))
             differs.append(sql.SQL("(stored.{0} IS NULL) <> (excluded.{0} IS NULL)").format(sql.Identifier(marker)))
@@ -149,6 +149,10 @@ class Upsert(Mode):
                 stored=in_order(work, "stored", cursor), new=in_order(work, new, cursor)
             )
         ]
+
+
+def _changed(work: Work, key: Sequence[str]) -> list[str]:
+    return [column for column in loaded_columns(work) if column not in key]
 
 
 def _content(work: Work, changed: Sequence[str]) -> Content:

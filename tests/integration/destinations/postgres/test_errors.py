@@ -89,46 +89,6 @@ def test_a_target_that_is_dropped_during_the_load_is_told(make_shop: MakeShop) -
     assert not isinstance(raised.value, DestinationUnavailable)
 
 
-def test_a_not_null_column_added_during_the_load_is_told_with_the_row(make_shop: MakeShop) -> None:
-    shop = make_shop()
-    load = shop.load()
-    candidate = shop.candidate(load, [order(1)])
-    shop.query("ALTER TABLE raw.orders ADD COLUMN must text NOT NULL")
-    with pytest.raises(DestinationError) as raised:
-        shop.destination.prepare(load, candidate)
-    text = str(raised.value)
-    assert 'null value in column "must"' in text
-    assert "Failing row contains (1, ann" in text
-    assert "give the target's column a default" in text
-    assert shop.ids() == []
-
-
-@pytest.mark.parametrize(
-    ("constraint", "words"),
-    [
-        ("ADD CONSTRAINT positive CHECK (amount > 100)", ["positive", "Failing row contains", "relax the constraint"]),
-        ("ADD CONSTRAINT one_only UNIQUE (customer)", ["one_only", "Key (customer)=(ann) already exists", "upsert"]),
-    ],
-)
-def test_a_violated_constraint_is_named_with_the_row(make_shop: MakeShop, constraint: str, words: list[str]) -> None:
-    shop = make_shop()
-    shop.ensure()
-    shop.query(f"ALTER TABLE raw.orders {constraint}")
-    with pytest.raises(DestinationError) as raised:
-        shop.publish([order(1), order(2)])
-    assert all(word in str(raised.value) for word in [*words, "shop/orders (raw.orders)"])
-    assert not isinstance(raised.value, DestinationUnavailable)
-    assert shop.ids() == []
-
-
-def test_a_value_that_only_the_server_can_judge_is_told_with_its_line(make_shop: MakeShop) -> None:
-    schema = replace(make_shop().schema)
-    columns = tuple(replace(c, native_type="interval") if c.name == "customer" else c for c in schema.columns)
-    shop = make_shop(schema=replace(schema, columns=columns))
-    with pytest.raises(DestinationError, match=r"invalid input syntax for type interval.*line 2, column customer"):
-        shop.publish([order(1, "1 day"), order(2, "soon")])
-
-
 def test_a_missing_privilege_is_told(make_shop: MakeShop) -> None:
     shop = make_shop()
     shop.ensure()

@@ -9,7 +9,7 @@ import pytest
 
 from hakiri_dagster.destinations.contract import Mark
 from hakiri_dagster.destinations.postgres.destination import open_destination
-from hakiri_dagster.errors import DestinationUnavailable, LeaseLost
+from hakiri_dagster.errors import DestinationError, DestinationUnavailable, LeaseLost
 from hakiri_dagster.planning.chunks import Chunk, CursorRange, Interval, NullCursor, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
@@ -65,9 +65,13 @@ def test_a_worker_that_was_overtaken_moves_no_mark(shop: Shop) -> None:
 
 def test_a_commit_that_fails_leaves_rows_ledger_and_mark_as_they_were(shop: Shop) -> None:
     shop.publish([order(1, updated_at=5)], window(0, 100))
-    shop.query("ALTER TABLE raw.orders ADD UNIQUE (id) DEFERRABLE INITIALLY DEFERRED")
-    prepared = shop.prepare([order(1, updated_at=50)], rest_of(6))
-    with pytest.raises(Exception, match="duplicate key"):
+    shop.query(
+        "CREATE FUNCTION raw.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this time'; END $$;"
+        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON hakiri.ledger DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+        " EXECUTE FUNCTION raw.refuse()"
+    )
+    prepared = shop.prepare([order(2, updated_at=50)], rest_of(6))
+    with pytest.raises(DestinationError, match="not this time"):
         prepared.publish(50, 0)
     assert shop.query(MARK) == [("5", 5)]
     assert (shop.ids(), len(shop.destination.ledger(shop.table))) == ([1], 1)

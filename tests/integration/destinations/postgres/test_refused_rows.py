@@ -8,14 +8,24 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+import psycopg
 import pytest
 
 from hakiri_dagster.destinations.contract import PreparedLoad
+from hakiri_dagster.destinations.postgres import refused_rows
+from hakiri_dagster.destinations.refusals_contract import TooManyRowsRefused
+from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import WHOLE, Shop, order, window
+from tests.integration.destinations.postgres.test_killed_at_each_statement import (
+    killed_at,
+    publish_after_a_kill,
+    rows_of,
+)
+from tests.integration.destinations.postgres.test_scd2 import VERSIONS, row
 
 MODES: tuple[LoadMode, ...] = (
     "append", "truncate", "blue_green", "incremental_watermark", "upsert", "delete_missing", "scd2",
@@ -142,20 +152,6 @@ def test_a_domain_refuses_what_its_base_type_takes(make_shop: MakeShop, mode: Lo
     assert shop.ids() == [1, 4]
 
 
-@pytest.mark.parametrize("mode", ["append", "truncate", "incremental_watermark", "blue_green"])
-def test_a_row_that_no_partition_takes_is_set_aside(make_shop: MakeShop, mode: LoadMode) -> None:
-    shop = make_shop(mode)
-    shop.query(
-        "CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, customer text, amount numeric(10,2), updated_at bigint)"
-        " PARTITION BY LIST (customer);"
-        "CREATE TABLE raw.ann PARTITION OF raw.orders FOR VALUES IN ('ann')"
-    )
-    prepared = loaded(shop, [order(1), order(2, "bob"), order(3)])
-    ((id_, text),) = told(prepared)
-    assert (id_, "no partition of relation" in text) == (2, True)
-    assert shop.ids() == [1, 3]
-
-
 def test_a_value_that_only_the_server_can_judge_is_shown_as_it_travelled(make_shop: MakeShop) -> None:
     columns = tuple(
         replace(column, native_type="interval") if column.name == "customer" else column
@@ -168,6 +164,17 @@ def test_a_value_that_only_the_server_can_judge_is_shown_as_it_travelled(make_sh
     assert 'invalid input syntax for type interval: "soon' in row.message
     assert row.rule == "refused_by_destination"
     assert shop.ids() == [1, 3]
+
+
+def test_a_not_null_column_that_came_during_the_load_refuses_every_row(make_shop: MakeShop) -> None:
+    shop = make_shop()
+    load = shop.load()
+    candidate = shop.candidate(load, [order(1)])
+    shop.query("ALTER TABLE raw.orders ADD COLUMN must text NOT NULL")
+    prepared = shop.destination.prepare(load, candidate)
+    assert told(prepared) == [(1, 'null value in column "must" of relation "orders" violates not-null constraint')]
+    assert prepared.rows == 0
+    prepared.undo()
 
 
 HOSTILE = [
@@ -227,3 +234,136 @@ def test_rows_that_refer_to_each_other_are_loaded_whatever_their_order(make_shop
         prepared = loaded(shop, rows, blocks=3)
         assert refused_ids(prepared) == [8, 9]
         assert shop.query(f"SELECT id FROM raw.{mode} ORDER BY 1") == [(1,), (2,), (3,), (5,)]
+
+
+def test_a_delete_that_the_target_refuses_is_set_aside(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert", schema=VERSIONS, load={"hard_delete": "gone"})
+    shop.publish([row(1, "ann", 1), row(2, "bob", 1), row(3, "cid", 1)], window(0, 10))
+    shop.query("CREATE TABLE raw.lines (order_id bigint REFERENCES raw.orders (id)); INSERT INTO raw.lines VALUES (2)")
+    rows = [row(1, "ann", 11, gone=True), row(2, "bob", 11, gone=True), row(3, "cyd", 11)]
+    prepared = loaded(shop, rows, window(10, 20))
+    ((id_, text),) = told(prepared)
+    assert (id_, "is still referenced from table" in text) == (2, True)
+    assert shop.query("SELECT id, customer FROM raw.orders ORDER BY 1") == [(2, "bob"), (3, "cyd")]
+
+
+def test_rows_that_stand_beside_those_of_others_are_told_apart(make_shop: MakeShop) -> None:
+    shop = make_shop("incremental_watermark")
+    shop.query(
+        "CREATE SCHEMA raw;"
+        "CREATE TABLE raw.orders (id bigint, customer text, amount numeric(10,2), updated_at bigint);"
+        "INSERT INTO raw.orders VALUES (1, 'ann', 1.5, 5);"
+        "ALTER TABLE raw.orders ADD CONSTRAINT cheap CHECK (amount < 100)"
+    )
+    rows = [
+        order(1, updated_at=5),
+        order(2, updated_at=9),
+        order(3, amount="200", updated_at=9),
+        order(4, updated_at=9),
+    ]
+    prepared = loaded(shop, rows, window(5, 20))
+    assert refused_ids(prepared) == [3]
+    assert prepared.notes == (
+        "chunk 5..20: 1 row(s) not loaded, for they were in the target before our first load, or are not above 5, "
+        "the highest updated_at that it had; set `lag` to have those compared",
+    )
+    assert shop.ids() == [1, 2, 4]
+
+
+def test_a_merge_finds_the_rows_that_are_left_of_each_key(make_shop: MakeShop) -> None:
+    """The last row of a key counts, be it refused."""
+    shop = make_shop("upsert")
+    shop.publish([order(1, "old"), order(2, "old")])
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT cheap CHECK (amount < 100)")
+    rows = [order(1, "a", updated_at=2), order(1, "b", amount="200", updated_at=3), order(2, "c", updated_at=2)]
+    assert refused_ids(loaded(shop, rows)) == [1]
+    assert shop.query("SELECT customer FROM raw.orders ORDER BY id") == [("old",), ("c",)]
+
+
+def test_versions_that_are_refused_leave_the_others_of_their_row(make_shop: MakeShop) -> None:
+    shop = make_shop("scd2", schema=VERSIONS, load={"close_missing": False})
+    shop.ensure()
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT no_bob CHECK (customer <> 'bob')")
+    rows = [row(1, "ann", 1), row(1, "bob", 2), row(1, "cid", 3), row(2, "dan", 1)]
+    prepared = loaded(shop, rows, window(0, 10))
+    assert refused_ids(prepared) == [1]
+    assert shop.query("SELECT id, customer, is_current FROM raw.orders ORDER BY 1, valid_from") == [
+        (1, "ann", False),
+        (1, "cid", True),
+        (2, "dan", True),
+    ]
+
+
+def test_snapshots_that_are_older_than_a_truncate_see_its_rows_also_if_some_were_refused(make_shop: MakeShop) -> None:
+    shop = make_shop("truncate")
+    shop.publish([order(1)])
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT cheap CHECK (amount < 100)")
+    with psycopg.connect(shop.url) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT 1")
+        assert refused_ids(loaded(shop, [order(2), order(3, amount="200")])) == [3]
+        assert reader.execute("SELECT id FROM raw.orders").fetchall() == [(2,)]
+
+
+def test_rows_are_not_refused_for_being_published_already(make_shop: MakeShop) -> None:
+    """By an earlier try, whose answer was lost."""
+    shop = make_shop("append")
+    shop.ensure()
+    shop.query("CREATE UNIQUE INDEX ON raw.orders (id)")
+    load = shop.load()
+    shop.destination.prepare(load, shop.candidate(load, [order(1)])).publish(None, 0)
+    with pytest.raises(DestinationError, match="duplicate key"):
+        shop.destination.prepare(load, shop.candidate(load, [order(1)]))
+    assert shop.ids() == [1]
+
+
+@every_mode
+def test_a_backend_that_is_lost_during_the_search_is_a_transient_error(make_shop: MakeShop, mode: LoadMode) -> None:
+    shop = make_shop(mode)
+    shop.ensure()
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT cheap CHECK (amount < 100)")
+    load = shop.load()
+    rows = [order(number, amount="200" if number == 3 else "1") for number in range(9)]
+    candidate = shop.candidate(load, rows, blocks=3)
+    given: list[int] = []
+
+    def end_backend(index: int) -> None:
+        given.append(index)
+        if given.count(2) == 2:  # the first time is the load's as always, or its search
+            shop.query(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'hakiri:%'"
+            )
+
+    candidate.before_block = end_backend
+    with pytest.raises(DestinationUnavailable):
+        shop.destination.prepare(load, candidate)
+    candidate.before_block = None
+    assert refused_ids(shop.destination.prepare(load, candidate)) == [3]
+
+
+def test_a_search_that_takes_too_long_is_given_up_with_what_was_found(
+    make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refused_rows, "MOST_SECONDS", 0.0)
+    shop = make_shop()
+    shop.ensure()
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT cheap CHECK (amount < 100)")
+    with pytest.raises(TooManyRowsRefused, match="refuses 0 rows of the load, found in 0 s, and the search"):
+        shop.publish([order(1), order(2, amount="200")])
+    assert shop.ids() == []
+
+
+def test_a_load_that_is_killed_during_the_search_is_made_good_by_the_next(make_shop: MakeShop) -> None:
+    shop = make_shop("upsert")
+    old, new = [order(1, "ann"), order(2, "bob")], [order(1, "ann"), order(2, "ben"), order(3, "bad")]
+    shop.publish(old)
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT good CHECK (customer <> 'bad')")
+    seen = [(1, "ann"), (2, "ben")]
+    statement = 1
+    while (place := killed_at(shop, statement, new)) is not None:
+        assert rows_of(shop, shop.now) in ([(1, "ann"), (2, "bob")], seen), place
+        publish_after_a_kill(shop, new)
+        assert rows_of(shop, shop.now) == seen, place
+        publish_after_a_kill(shop, old)
+        statement += 1
+    assert statement > 10
