@@ -70,7 +70,7 @@ def row_of(
     ours = [column for column in columns if is_ours(column)]
     has_hash = SOURCE_FILE_HASH_COLUMN in ours
     row = connection.execute(
-        sql.SQL("SELECT (to_jsonb(kept) - {}::text[])::text, {} FROM {} AS kept WHERE {}").format(
+        sql.SQL("SELECT (pg_catalog.to_jsonb(kept) - {}::text[])::text, {} FROM {} AS kept WHERE {}").format(
             sql.Literal([*ours, PLACE]),
             sql.SQL("{}::text::bytea").format(sql.Identifier(SOURCE_FILE_HASH_COLUMN)) if has_hash else sql.NULL,
             place,

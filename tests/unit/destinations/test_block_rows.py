@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 
@@ -28,5 +30,5 @@ def test_each_row_is_what_it_is_encoded_to_alone(binary: bool) -> None:
     bounds = row_bounds(block)
     assert bounds[0] == 0
     assert bounds[-1] == len(block)
-    rows = [block[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    rows = [block[start:end] for start, end in itertools.pairwise(bounds)]
     assert rows == [encoded(batch.slice(index, 1)) for index in range(len(VALUES))]
