@@ -63,21 +63,31 @@ def chosen(branches: Sequence[tuple[Judged, Judged]], otherwise: Judged, where: 
     whens = " ".join(
         f"WHEN {condition.sql} THEN {value.sql}" for (condition, _), value in zip(branches, values[:-1], strict=True)
     )
-    fails = values[-1].fails
-    for (condition, _), value in zip(reversed(branches), reversed(values[:-1]), strict=True):
-        rest = either([condition.fails, fails])
-        if value.fails is not None or rest is not None:
-            fails = f"(CASE WHEN {condition.sql} THEN {value.fails or 'FALSE'} ELSE {rest or 'FALSE'} END)"
-    return Judged(kind, f"(CASE {whens} ELSE {values[-1].sql} END)", fails)
+    return Judged(kind, f"(CASE {whens} ELSE {values[-1].sql} END)", _failing_branch(branches, values))
+
+
+def _failing_branch(branches: Sequence[tuple[Judged, Judged]], values: Sequence[Judged]) -> str | None:
+    """As the branches themselves are chosen. A condition that fails is NULL, so its branch is not taken."""
+    *taken, otherwise = values
+    if either([*(condition.fails for condition, _ in branches), *(value.fails for value in values)]) is None:
+        return None
+    whens: list[str] = []
+    for (condition, _), value in zip(branches, taken, strict=True):
+        whens.append(f"WHEN {condition.sql} THEN {value.fails or 'FALSE'}")
+        if condition.fails is not None:
+            whens.append(f"WHEN {condition.fails} THEN TRUE")
+    return f"(CASE {' '.join(whens)} ELSE {otherwise.fails or 'FALSE'} END)"
 
 
 def _first_known(function: str, given: Sequence[Judged]) -> Judged:
+    """What comes after the first that is known fails nothing."""
     values, kind = as_one_kind(given, function)
-    fails: str | None = None
-    for value in reversed(values):
-        later = f"({value.sql} IS NULL AND {fails})" if fails else None
-        fails = either([value.fails, later])
-    return Judged(kind, _call("coalesce", values), fails)
+    fails = [
+        f"({_call('coalesce', values[:place])} IS NULL AND {value.fails})" if place else value.fails
+        for place, value in enumerate(values)
+        if value.fails is not None
+    ]
+    return Judged(kind, _call("coalesce", values), either(fails))
 
 
 def _unless(function: str, given: Sequence[Judged]) -> Judged:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hakiri_dagster.expressions.tree import Kind
 
-MOST_SQL = 200_000
+MOST_SQL = 50_000
 
 
 class Misfit(Exception):
