@@ -108,6 +108,18 @@ def run(
 
 
 @app.command()
+def check(
+    pipeline_id: Id,
+    table: Annotated[str | None, typer.Option(help="One table only.")] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Ask every rule and validator of the targets as they are. Loads nothing."""
+    from hakiri_dagster.cli.check_command import check as run
+
+    _exit(run(_project, pipeline_id, table, as_json))
+
+
+@app.command()
 def status(
     pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False
 ) -> NoReturn:

@@ -8,12 +8,13 @@ from uuid import uuid4
 
 import dagster as dg
 
+from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import table_asset
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.killed_runs import end_killed_runs, signature
-from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, OCCASION_TAG, source_key
+from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, OCCASION_TAG, asset_key, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges, range_for_hooks
 from hakiri_dagster.orchestration.resources import shared_project, spark_resource
@@ -21,6 +22,7 @@ from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 
+CHECK_JOB = "hakiri_check"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -45,6 +47,26 @@ class Applier:
     def load_again(self, table: Table, survey: Survey, keys: Sequence[str]) -> tuple[str, ...]:
         """The chunks as they are named, due or not."""
         return self._load(table, survey, keys, due_only=False)
+
+    def check(self, table: Table, plan: StoredPlan | None) -> tuple[tuple[dg.AssetCheckEvaluation, ...], str | None]:
+        """Every rule and validator, of the target as it is. The second is what a run says that failed."""
+        try:
+            return self._checked(table, plan)
+        except STORAGE_ERRORS as error:
+            return (), str(storage_lost(error, table.label))
+
+    def _checked(self, table: Table, plan: StoredPlan | None) -> tuple[tuple[dg.AssetCheckEvaluation, ...], str | None]:
+        source, root = self._runtime.source(table), self._runtime.project.root
+        asset = table_asset(table, partitions_of(table, source, plan), source_key(source.lineage, root), root)
+        checks = dg.define_asset_job(CHECK_JOB, selection=dg.AssetSelection.checks_for_assets(asset_key(table)))
+        definitions = dg.Definitions([asset], jobs=[checks], resources=self._resources)
+        run_id = str(uuid4())
+        result = definitions.resolve_job_def(CHECK_JOB).execute_in_process(
+            run_id=run_id, instance=self._instance, tags=signature(run_id), run_config=QUIET, raise_on_error=False
+        )
+        evaluated = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+        found = tuple(e.asset_check_evaluation_data for e in result.all_events if e.event_type is evaluated)
+        return found, next(_failures(result), None)
 
     def _load(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> tuple[str, ...]:
         try:
@@ -76,11 +98,15 @@ class Applier:
             run_config=QUIET,
             raise_on_error=False,
         )
-        for event in result.all_events:
-            if _is_interrupt(event):
-                raise KeyboardInterrupt  # Dagster takes the signal for the failure of this run, and would go on
-            if event.is_step_failure and event.step_failure_data.error is not None:
-                yield event.step_failure_data.error.to_string()
+        yield from _failures(result)
+
+
+def _failures(result: dg.ExecuteInProcessResult) -> Iterator[str]:
+    for event in result.all_events:
+        if _is_interrupt(event):
+            raise KeyboardInterrupt  # Dagster takes the signal for the failure of this run, and would go on
+        if event.is_step_failure and event.step_failure_data.error is not None:
+            yield event.step_failure_data.error.to_string()
 
 
 def _is_interrupt(event: dg.DagsterEvent) -> bool:

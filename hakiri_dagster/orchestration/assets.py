@@ -21,6 +21,7 @@ from hakiri_dagster.orchestration.events import (
     published_metadata,
 )
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
+from hakiri_dagster.orchestration.lone_checks import check_alone
 from hakiri_dagster.orchestration.names import (
     ALONG_TAG,
     DUE_ONLY_TAG,
@@ -67,6 +68,7 @@ def table_asset(
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.multi_run(CHUNKS_PER_RUN),
         check_specs=specs,
+        can_subset=True,  # so that a check can be executed alone
         deps=[upstream],
         pool=pool_name(table),
     )
@@ -76,13 +78,17 @@ def table_asset(
         spark: LazyPySparkResource,
         loads: dg.ResourceParam[LoadIOManager],
     ) -> Iterator[dg.Output[object]]:
-        run = _RunEvents(context, table, partitions, loads)
-        steps = run_chunks(project.way(table, spark, context), run.wanted())
-        yield from run.events(steps)
-        run.end_with_what_did_not_pass()
-        run.fail_if_anything_failed()
+        if context.selected_asset_keys:
+            run = _RunEvents(context, table, partitions, loads)
+            steps = run_chunks(project.way(table, spark, context), run.wanted())
+            yield from run.events(steps)
+            run.end_with_what_did_not_pass()
+            run.fail_if_anything_failed()
+        else:
+            check_alone(context, project.live_table(table, spark, context))
         for spec in specs:
-            yield dg.Output(None, output_name=spec.get_python_identifier())
+            if spec.key in context.selected_asset_check_keys:
+                yield dg.Output(None, output_name=spec.get_python_identifier())
 
     return load
 

@@ -76,7 +76,7 @@ def evaluations(
     if chunk.aside is not None:
         yield _set_aside(table, chunk.aside, partition)
     for outcome in chunk.outcomes:
-        yield _of_outcome(table, outcome, partition)
+        yield evaluation_of(table, outcome, partition)
 
 
 def _set_aside(table: Table, aside: SetAside, partition: str | None) -> dg.AssetCheckEvaluation:
@@ -97,7 +97,22 @@ def _set_aside(table: Table, aside: SetAside, partition: str | None) -> dg.Asset
     )
 
 
-def _of_outcome(table: Table, outcome: Outcome, partition: str | None) -> dg.AssetCheckEvaluation:
+def evaluation_of_quarantine(table: Table, rows: int) -> dg.AssetCheckEvaluation:
+    """Of all that was ever set aside and neither replayed nor purged."""
+    metadata = {
+        "rows_set_aside": dg.MetadataValue.int(rows),
+        "quarantine_table": dg.MetadataValue.text(table.quarantine_place),
+    }
+    return dg.AssetCheckEvaluation(
+        asset_key=asset_key(table),
+        check_name=ROWS_SET_ASIDE,
+        passed=rows == 0,
+        metadata=metadata,
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def evaluation_of(table: Table, outcome: Outcome, partition: str | None) -> dg.AssetCheckEvaluation:
     kept = {"quarantine_table": dg.MetadataValue.text(table.quarantine_place)} if outcome.keeps_rows else {}
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(table),

@@ -20,6 +20,7 @@ from hakiri_dagster.orchestration.events import observation
 from hakiri_dagster.orchestration.killed_runs import signature
 from hakiri_dagster.orchestration.names import OCCASION_TAG
 from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
+from hakiri_dagster.pipeline.live_checks import LiveTable
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.pipeline.way import Way
@@ -42,6 +43,9 @@ class OpenProject:
     def way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
         provider, run = self._provider(table, spark), context.run
         return self._runtime.way(table, provider, run_id=run.run_id, log=context.log.info, occasion=_occasion(run.tags))
+
+    def live_table(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> LiveTable:
+        return LiveTable(self.way(table, spark, context), self._runtime.target_as_source(table))
 
     def plan(self, table: Table) -> Survey:
         """Looks at the source and stores the plan, from which partitions are made when Dagster loads the project."""

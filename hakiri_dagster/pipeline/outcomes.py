@@ -45,10 +45,10 @@ def of_rules(table: Table, report: SliceReport) -> tuple[Outcome, ...]:
     rules = table.validation.row_level
     broken = report.broken or (0,) * len(rules)
     rows = report.rows + report.bad_rows
-    return tuple(_of_rule(rule, rows, count) for rule, count in zip(rules, broken, strict=True))
+    return tuple(of_rule(rule, rows, count) for rule, count in zip(rules, broken, strict=True))
 
 
-def _of_rule(rule: RowRule, rows: int, broken: int) -> Outcome:
+def of_rule(rule: RowRule, rows: int, broken: int) -> Outcome:
     told = f"rule {rule_spec.id_of(rule)}: {broken} of {rows} row(s) break it"
     return Outcome(
         check=rule_spec.id_of(rule),
@@ -86,7 +86,7 @@ def of_validators(
         "candidate": {**of_load, **answered.of_candidate, **counts},
         "table": {**of_load, **answered.of_table},
     }
-    return tuple(_of_validator(one, answers[scope_of(one)], is_newest=is_newest) for one in validators)
+    return tuple(_of_load(one, answers[scope_of(one)], is_newest=is_newest) for one in validators)
 
 
 def _counted(slice_: StagedSlice) -> Answers:
@@ -95,10 +95,15 @@ def _counted(slice_: StagedSlice) -> Answers:
     return answers_of(columns, slice_.report.tallies)
 
 
-def _of_validator(validator: DatasetValidator, answers: Answers, *, is_newest: bool) -> Outcome:
-    name, expected = validator_spec.id_of(validator), registry.shown(validator)
+def _of_load(validator: DatasetValidator, answers: Answers, *, is_newest: bool) -> Outcome:
     if isinstance(validator, FreshnessValidator) and validator.scope == "candidate" and not is_newest:
+        name, expected = validator_spec.id_of(validator), registry.shown(validator)
         return Outcome(name, True, expected, "not asked: newer chunks come after this one", None)
+    return of_validator(validator, answers)
+
+
+def of_validator(validator: DatasetValidator, answers: Answers) -> Outcome:
+    name, expected = validator_spec.id_of(validator), registry.shown(validator)
     verdict = registry.verdict(validator, answers, datetime.now(UTC))
     stops = not verdict.passed and validator.on_fail == "abort"
     told = f"{name}: {verdict.observed} (expected: {expected})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,14 @@ class Runtime:
         if table.streams:
             open_stream(table, self.settings)
         return source_table(table, self._with_url(table.source))
+
+    def target_as_source(self, table: Table) -> SourceTable:
+        """The target, to be read as a source is."""
+        config = {**self._with_url(table.destination), "schema": table.target_schema}
+        read = replace(
+            table, source=Endpoint("postgres", {}), name=table.target_name, path=None, columns={}, contract="evolve"
+        )
+        return source_table(read, config)
 
     def destination(self, table: Table) -> Destination:
         config = self._with_url(table.destination)

@@ -116,12 +116,12 @@ _MOST_SHOWN = 10
 _LONGEST_SHOWN = 300
 
 
-def objections(rules: Sequence[RowRule], kinds: Kinds) -> Iterator[str]:
+def objections(rules: Sequence[RowRule], kinds: Kinds, *, whose: str = "the source") -> Iterator[str]:
     """Why rules cannot be asked of columns of these kinds."""
     for rule in rules:
         absent = [field for field in fields_of(rule) if field not in kinds]
         for field in absent:
-            yield f"rule {id_of(rule)} is about {field}, which the source does not have"
+            yield f"rule {id_of(rule)} is about {field}, which {whose} does not have"
         if not absent and (wrong := _misfit(rule, kinds)) is not None:
             yield f"rule {id_of(rule)}: {wrong}"
 

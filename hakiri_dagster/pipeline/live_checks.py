@@ -1,0 +1,165 @@
+"""Rules and validators asked of a target as everybody sees it: no load, nothing changed.
+
+Validators are answered by the destination. Rules are asked of all rows in Spark's workers, as in a load: the target is
+read as a source is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hakiri_dagster.connectors.contract import Known, SourceTable
+from hakiri_dagster.destinations.contract import LoadAnswers
+from hakiri_dagster.destinations.quarantine_contract import KeptChoice
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.manifest import rule_spec, validator_spec
+from hakiri_dagster.manifest.rule_spec import RowRule, fields_of
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.manifest.validator_spec import DatasetValidator
+from hakiri_dagster.pipeline.outcomes import Outcome, of_rule, of_validator
+from hakiri_dagster.pipeline.positional import map_in_arrow
+from hakiri_dagster.pipeline.projection import project, with_verdicts
+from hakiri_dagster.pipeline.reconciliation import Reconciliation
+from hakiri_dagster.pipeline.slices import Splitter
+from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.arrow_types import arrow_type
+from hakiri_dagster.planning.chunks import FULL_KEY, Chunk, Slice, WholeTable
+from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.quality import row_rules
+from hakiri_dagster.quality.expression_rules import asked_of_spark
+from hakiri_dagster.quality.measures import AboutLoad, Answer, Checksums, Measure, RowsSetAside
+from hakiri_dagster.quality.row_rules import broken_by
+from hakiri_dagster.quality.validators.registry import digest_of, questions
+
+_COUNTS_SCHEMA = "rows bigint, broken array<bigint>"
+_COUNTS_ARROW = pa.schema([("rows", pa.int64()), ("broken", pa.list_(pa.int64()))])
+_WHOLE = Slice(Chunk(FULL_KEY, WholeTable()), WholeTable())
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """`target` is the target, to be read like a source."""
+
+    way: Way
+    target: SourceTable
+
+    @property
+    def table(self) -> Table:
+        return self.way.table
+
+
+def live_outcomes(live: LiveTable, names: Collection[str]) -> Iterator[Outcome]:
+    """Of the checks with these names."""
+    validation = live.table.validation
+    rules = [rule for rule in validation.row_level if rule_spec.id_of(rule) in names]
+    validators = [one for one in validation.dataset_level.validators if validator_spec.id_of(one) in names]
+    if rules:
+        yield from _of_rules(live, rules)
+    if validators:
+        yield from _of_validators(live, validators)
+
+
+def rows_in_quarantine(live: LiveTable) -> int:
+    """Those that are missing from the target."""
+    kept = live.way.destination.quarantined(live.table, KeptChoice(), limit=0)
+    return sum(count.rows for count in kept.counts if count.on_fail != "warn")
+
+
+def _of_validators(live: LiveTable, validators: Sequence[DatasetValidator]) -> Iterator[Outcome]:
+    way, asked = live.way, questions(validators)
+    portable = not way.source.tallies_itself
+    of_destination = [
+        digest_of(one, portable=portable) if isinstance(one, Checksums) else one
+        for one in asked
+        if not isinstance(one, AboutLoad) or isinstance(one, Checksums)
+    ]
+    answers: dict[Measure, Answer] = dict(way.destination.ask(live.table, of_destination))
+    if any(isinstance(one, AboutLoad) for one in asked):
+        answers[RowsSetAside()] = rows_in_quarantine(live)
+        answers.update(_at_source(live, validators, LoadAnswers(of_candidate=answers)))
+    yield from (of_validator(one, answers) for one in validators)
+
+
+def _at_source(
+    live: LiveTable, validators: Sequence[DatasetValidator], answered: LoadAnswers
+) -> Mapping[Measure, Answer]:
+    """The whole source as it is now."""
+    way = live.way
+    with translate_spark_errors(live.table.label):
+        found = way.source.discover(cursor=None, known=_known(way), spark=way.spark)
+        files = {file.path: file for file in found.files}
+        schema = found.schema or SourceSchema((), ())
+        reading = way.source.read(way.spark(), schema, None, [_WHOLE], files, tallied=True)
+        try:
+            frame = project(reading, schema, empty_as_null=_empty_as_null(way), with_row_hash=False)
+            splitter = Splitter.of([WholeTable()], {})
+            return Reconciliation(reading, frame, splitter, None, [_WHOLE], validators).answers(0, answered)
+        finally:
+            reading.close()
+
+
+def _known(way: Way) -> Known:
+    table = way.table
+    return Known(
+        schema=way.audit.tables.schema(table.pipeline_id, table.name, way.source.read_as),
+        files=way.audit.files.known(table.pipeline_id, table.name),
+    )
+
+
+def _empty_as_null(way: Way) -> bool:
+    said = way.table.load.empty_as_null
+    return way.source.text_format if said is None else said
+
+
+def _of_rules(live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:
+    with translate_spark_errors(live.table.label):
+        found = live.target.discover(cursor=None, known=Known(), spark=live.way.spark).schema
+    columns = () if found is None else found.columns
+    kinds = {column.name: arrow_type(column.spark_type) for column in columns}
+    unfit = {rule_spec.id_of(rule): list(row_rules.objections([rule], kinds, whose="the target")) for rule in rules}
+    asked = [rule for rule in rules if not unfit[rule_spec.id_of(rule)]]
+    wanted = {name for rule in asked for name in fields_of(rule)}
+    schema = SourceSchema(tuple(column for column in columns if column.name in wanted), ())
+    rows, broken = _counted(live, asked, schema) if asked else (0, [])
+    yield from (of_rule(rule, rows, count) for rule, count in zip(asked, broken, strict=True))
+    for rule in rules:
+        if reasons := unfit[rule_spec.id_of(rule)]:
+            yield _not_asked(rule, reasons)
+
+
+def _not_asked(rule: RowRule, reasons: Sequence[str]) -> Outcome:
+    """What a row was when it was read, the target need not hold any more."""
+    told = f"it cannot be asked of the target: {'; '.join(reasons)}"
+    return Outcome(rule_spec.id_of(rule), False, row_rules.shown(rule), told, None, warning=told)
+
+
+def _counted(live: LiveTable, rules: Sequence[RowRule], schema: SourceSchema) -> tuple[int, list[int]]:
+    with translate_spark_errors(live.table.label):
+        reading = live.target.read(live.way.spark(), schema, None, [_WHOLE], {})
+        try:
+            frame = project(reading, schema, empty_as_null=False, with_row_hash=False)
+            frame = with_verdicts(frame, asked_of_spark(rules), schema)
+            found = map_in_arrow(frame, _Counting(tuple(rules)), _COUNTS_SCHEMA).collect()
+        finally:
+            reading.close()
+    broken = [sum(counts) for counts in zip(*(row["broken"] for row in found), strict=True)]
+    return sum(row["rows"] for row in found), broken or [0] * len(rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """In Spark's workers: how many rows there are, and how many of them break each rule."""
+
+    rules: tuple[RowRule, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows, broken = 0, [0] * len(self.rules)
+        for batch in batches:
+            rows += batch.num_rows
+            for place, rule in enumerate(self.rules):
+                found = broken_by(rule, batch)
+                broken[place] += 0 if found is None else found.true_count
+        yield pa.RecordBatch.from_pylist([{"rows": rows, "broken": broken}], schema=_COUNTS_ARROW)
