@@ -11,7 +11,7 @@ from dagster_pyspark import LazyPySparkResource
 from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.orchestration.checks import check_specs, evaluations
+from hakiri_dagster.orchestration.checks import check_specs, evaluations, partitions_of_checks
 from hakiri_dagster.orchestration.events import (
     Metadata,
     definition_metadata,
@@ -48,7 +48,7 @@ ROOT_RUN_TAG = "dagster/root_run_id"
 def table_asset(
     table: Table, partitions: dg.PartitionsDefinition, upstream: dg.AssetKey, root: Path
 ) -> dg.AssetsDefinition:
-    specs = check_specs(table, partitions)
+    specs = check_specs(table, partitions_of_checks(partitions))
 
     @dg.multi_asset(
         name=op_name(table),
@@ -108,6 +108,7 @@ class _RunEvents:
         ordered = ordered_keys(context.instance, partitions)
         self._partitions = frozenset(ordered)
         self._open_window = ordered[-1] if ordered else None
+        self._checks_have_partitions = partitions_of_checks(partitions) is not None
         self._loads = loads
         self._keys = list(context.partition_keys)
         self._failed: list[FailedChunk] = []
@@ -169,10 +170,11 @@ class _RunEvents:
 
     def _checked(self, chunk: PreparedChunk | FailedChunk) -> None:
         has_partition = chunk.key in self._partitions
-        for evaluation in evaluations(self._table, chunk, chunk.key if has_partition else self._keys[-1]):
+        partition = chunk.key if has_partition else self._keys[-1]
+        for evaluation in evaluations(self._table, chunk, partition if self._checks_have_partitions else None):
             if has_partition or not evaluation.passed:  # it must not hide what the partition's own chunk met
                 self._context.log_event(evaluation)
-            if not evaluation.passed:
+            if not evaluation.passed and self._checks_have_partitions:
                 self._not_passed[evaluation.check_name] = chunk
 
     def end_with_what_did_not_pass(self) -> None:

@@ -27,7 +27,12 @@ _ON_FAIL = {
 }
 
 
-def check_specs(table: Table, partitions: dg.PartitionsDefinition) -> list[dg.AssetCheckSpec]:
+def partitions_of_checks(partitions: dg.PartitionsDefinition) -> dg.PartitionsDefinition | None:
+    """None where there is only the whole table: the UI executes a check alone if it has no partitions."""
+    return None if isinstance(partitions, dg.StaticPartitionsDefinition) else partitions
+
+
+def check_specs(table: Table, partitions: dg.PartitionsDefinition | None) -> list[dg.AssetCheckSpec]:
     stored = dg.AssetCheckSpec(
         ROWS_SET_ASIDE,
         asset=asset_key(table),
@@ -43,7 +48,7 @@ def check_specs(table: Table, partitions: dg.PartitionsDefinition) -> list[dg.As
     ]
 
 
-def _rule_spec(table: Table, rule: RowRule, partitions: dg.PartitionsDefinition) -> dg.AssetCheckSpec:
+def _rule_spec(table: Table, rule: RowRule, partitions: dg.PartitionsDefinition | None) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         id_of(rule),
         asset=asset_key(table),
@@ -54,7 +59,7 @@ def _rule_spec(table: Table, rule: RowRule, partitions: dg.PartitionsDefinition)
 
 
 def _validator_spec(
-    table: Table, validator: DatasetValidator, partitions: dg.PartitionsDefinition
+    table: Table, validator: DatasetValidator, partitions: dg.PartitionsDefinition | None
 ) -> dg.AssetCheckSpec:
     asked = "Asked of the rows of each load" if scope_of(validator) == "candidate" else "Asked of the whole table"
     consequence = (

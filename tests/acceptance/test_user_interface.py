@@ -16,6 +16,8 @@ from tests.acceptance.browser import keep_screenshot, opened_page, see, visit
 from tests.acceptance.command_line import ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
 
+TICKETS = "ticket_id,seat\n1,A1\n2,B2\n3,B2\n4,\n"
+
 
 def _recent_months(count: int) -> list[str]:
     """Dagster shows windows up to now, so the orders reach until now, too."""
@@ -45,6 +47,7 @@ def served(new_project: NewProject) -> Iterator[Served]:
     project.file("data/orders.csv", ORDERS)
     project.file("data/guests.csv", GUESTS)
     project.file("data/visits.csv", "visit_id\n")
+    project.file("data/tickets.csv", TICKETS)
     files = {"connector": "files", "config": {"path": "data", "format": "csv"}}
     project.pipeline(
         {
@@ -69,6 +72,15 @@ def served(new_project: NewProject) -> Iterator[Served]:
                     ],
                 },
                 {
+                    "name": "tickets",
+                    "load": {"mode": "truncate"},
+                    "dataset_level": {
+                        "row_count": {"min": 2},
+                        "duplicate_key": {"columns": ["seat"]},
+                        "null_ratio": {"column": "seat", "max": 0.1, "on_fail": "warn"},
+                    },
+                },
+                {
                     "name": "visits",
                     "load": {"mode": "truncate", "fail_on_empty_source": False, "on_miss_action": "alert"},
                 },
@@ -76,7 +88,7 @@ def served(new_project: NewProject) -> Iterator[Served]:
         }
     )
     applied = project.hakiri("apply", "--json")
-    assert applied.code == 0, applied
+    assert (applied.code, "duplicate_key_seat: 2 of 4 row(s)" in applied.out) == (1, True), applied
     port = _free_port()
     process = project.start("serve", "--port", str(port))
     assert eventually(lambda: _answers(port) or process.poll() is not None)
@@ -111,6 +123,29 @@ def test_each_row_rule_shows_as_a_check_with_what_it_asks_for(served: Served) ->
     served.page.get_by_text("range_signed_up").first.click()
     see(served.page, "signed_up is at least 2024-06-01", "violations")
     keep_screenshot(served.page, "rules")
+
+
+def test_a_gate_that_failed_shows_beside_a_warning_and_a_pass(served: Served) -> None:
+    page = served.page
+    visit(page, "/assets/people/tickets?view=checks", "duplicate_key_seat", "null_ratio_seat", "row_count")
+    page.get_by_text("duplicate_key_seat").first.click()
+    see(page, "2 of 4 row(s) share (seat) with others: (B2) 2 times", "no two rows share (seat)")
+    see(page, "blocking")
+    keep_screenshot(page, "gate")
+    assert served.project.rows("SELECT count(*) FROM public.tickets") == [(0,)]
+
+
+def test_a_check_executed_alone_asks_the_table_as_it_is(served: Served) -> None:
+    """It loads nothing: the table is still as empty as the failed gate has left it."""
+    page = served.page
+    visit(page, "/assets/people/tickets?view=checks", "row_count")
+    page.get_by_text("row_count").first.click()
+    see(page, "4 row(s)")
+    page.locator("button:has-text('Execute')").nth(1).click()
+    page.get_by_text("0 row(s)").first.wait_for(timeout=DAEMON_PATIENCE_MS)
+    keep_screenshot(page, "check_alone")
+    loads = "SELECT count(*) FROM hakiri.ledger WHERE table_name = 'tickets'"
+    assert served.project.rows(loads) == [(0,)]
 
 
 def test_an_alert_shows_as_an_observation_with_its_reason(served: Served) -> None:

@@ -27,7 +27,7 @@ class FkIntegrity(Kind[FkIntegrityValidator]):
 
     @override
     def shown(self, validator: FkIntegrityValidator) -> str:
-        return f"every {validator.column} is a {validator.ref_column} of {validator.ref_table}"
+        return f"every {validator.column} is in {validator.ref_table}.{validator.ref_column}"
 
     @override
     def misfits(self, validator: FkIntegrityValidator, kinds: Kinds) -> Iterator[str]:
