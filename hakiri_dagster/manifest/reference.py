@@ -44,6 +44,7 @@ _HEADINGS = {
     "SchemaMatchesValidator": "The validator `schema_matches`",
     "RowCountMatchesSourceValidator": "The validator `row_count_matches_source`",
     "SqlValidator": "The validator `sql`",
+    "LateSpec": "`validate.late`",
     "QuarantineSpec": "`validate.quarantine`",
     "NotNullRule": "The row rule `not_null`",
     "RegexRule": "The row rule `regex`",

@@ -43,7 +43,7 @@ from hakiri_dagster.manifest.source_config import (
     PostgresTargetConfig,
     PostgresUrl,
 )
-from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec
+from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec, LateSpec
 
 
 def _connector_of(value: Any) -> str | None:
@@ -176,6 +176,17 @@ class ValidateSpec(Model):
     quarantine: QuarantineSpec = Field(
         default_factory=QuarantineSpec, description="Where rows that were set aside are kept."
     )
+
+    late: LateSpec | None = Field(
+        default=None,
+        description="When the UI shows the table as late. Default: what the strictest `freshness` allows.",
+    )
+
+    @property
+    def lateness(self) -> LateSpec | None:
+        """What was said, or what follows from the age that rows may have: without a publish they only get older."""
+        ages = [validator.within_hours for validator in self.dataset_level.freshness]
+        return self.late or (LateSpec(after_hours=max(min(ages), 1 / 60)) if ages else None)
 
     @property
     def check_ids(self) -> Iterator[str]:

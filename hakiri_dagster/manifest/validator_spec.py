@@ -241,6 +241,21 @@ class DatasetLevelSpec(Model):
         return tuple(one for kind in _KINDS.values() for one in getattr(self, kind))
 
 
+class LateSpec(Model):
+    """When Dagster's UI shows a table as late: nothing was published into it for so long."""
+
+    after_hours: Number = Field(gt=0, description="It is late after so many hours.")
+    warn_after_hours: Number | None = Field(default=None, gt=0, description="It is shown as soon to be late.")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> LateSpec:
+        if self.after_hours * 60 < 1 or (self.warn_after_hours is not None and self.warn_after_hours * 60 < 1):
+            raise wrong("Dagster counts in minutes, and this is less than one")
+        if self.warn_after_hours is not None and self.warn_after_hours >= self.after_hours:
+            raise wrong("`warn_after_hours` must be less than `after_hours`")
+        return self
+
+
 DatasetValidator = (
     RowCountValidator | FreshnessValidator | FkIntegrityValidator | CardinalityValidator | DuplicateKeyValidator
     | NullRatioValidator | AcceptedValuesValidator | RangeValidator | SchemaMatchesValidator

@@ -20,6 +20,7 @@ from hakiri_dagster.orchestration.events import (
     observation,
     published_metadata,
 )
+from hakiri_dagster.orchestration.freshness import freshness_policy
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.lone_checks import check_alone
 from hakiri_dagster.orchestration.names import (
@@ -63,6 +64,7 @@ def table_asset(
                 owners=list(table.owners),
                 tags=dict(table.tags),
                 metadata=definition_metadata(table, root),
+                freshness_policy=freshness_policy(table),
             )
         },
         partitions_def=partitions,

@@ -14,6 +14,8 @@ from typer.core import TyperCommand, TyperGroup
 from hakiri_dagster.audit.status import ChunkNumbers, StatusDocument, Throughput
 from hakiri_dagster.cli.alerts_command import AlertDocument
 from hakiri_dagster.cli.backup_commands import BackupDocument
+from hakiri_dagster.cli.check_command import CheckDocument
+from hakiri_dagster.cli.check_command import TableDocument as CheckedTable
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
 from hakiri_dagster.cli.quarantine_commands import CountDocument, RowDocument, TableDocument
@@ -112,6 +114,12 @@ def test_the_answer_of_alerts() -> None:
 def test_the_answer_of_backup_list() -> None:
     (backup,) = ANSWERS["backup list"]["backups"]
     assert list(backup) == list(names(BackupDocument))
+
+
+def test_the_answer_of_check() -> None:
+    (table,) = ANSWERS["check"]["tables"]
+    assert list(table) == list(names(CheckedTable))
+    assert [list(check) for check in table["checks"]] == [list(names(CheckDocument))]
 
 
 def test_the_answer_of_quarantine_show() -> None:
