@@ -75,7 +75,7 @@ def _texts(
             *[charset.translate(F.col(name)).alias(name) for name in names],
             charset.translate(F.col(_WRONG_FIELDS)).alias(_WRONG_FIELDS),
             file_marker().alias(FILE_COLUMN),
-            split_start().alias(SPLIT_COLUMN),
+            (split_start() if by_line else F.lit(0).cast("bigint")).alias(SPLIT_COLUMN),
             F.monotonically_increasing_id().alias(RECORD_COLUMN),
         )
     )

@@ -6,6 +6,7 @@ import bz2
 import codecs
 import gzip
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,14 @@ def told(shop: ShopProject) -> list[tuple[str, int | None, str | None]]:
 
 
 @pytest.fixture
-def small_splits(spark: SparkSession) -> Iterator[None]:
-    """Files are cut at every hundred bytes or so."""
-    names = {"spark.sql.files.maxPartitionBytes": "100", "spark.sql.files.openCostInBytes": "1"}
-    before = {name: spark.conf.get(name) for name in names}
-    for name, value in names.items():
-        spark.conf.set(name, value)
+def small_splits(shop: ShopProject, spark: SparkSession) -> Iterator[None]:
+    """Files are cut every five hundred bytes."""
+    small = {"spark.sql.files.maxPartitionBytes": "500", "spark.sql.files.openCostInBytes": "1"}
+    before = {name: spark.conf.get(name) for name in small}
+    shop.settings = replace(shop.settings, spark_conf=small)
     yield
     for name, value in before.items():
-        assert value is not None
-        spark.conf.set(name, value)
+        spark.conf.set(name, str(value))
 
 
 CSV = 'id,name,n\n1,a,1\n\n2,"x, of\ntwo lines",2\n3,a,three\n4,"a\n\nb",4\n   \n5,a\n6,x,"6"'
