@@ -60,9 +60,9 @@ class CsvFormat:
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
         headers = self._headers(paths, len(schema.columns))
-        return Rows(csv_rows(spark, headers, schema.columns, self.options), has_malformed=True, begins=self._begins)
+        return Rows(csv_rows(spark, headers, schema.columns, self.options), has_malformed=True, begins=self.begins)
 
-    def _begins(self, path: str) -> Iterator[int]:
+    def begins(self, path: str) -> Iterator[int]:
         options, delimiter = self.options, delimiter_of(path, self.options)
         lines = text_lines(path, options, self.label)
         if records_are_lines(path, delimiter, options):

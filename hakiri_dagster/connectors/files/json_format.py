@@ -50,9 +50,9 @@ class JsonLinesFormat:
         return FoundSchema(SourceSchema(columns), warnings)
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
-        return Rows(json_rows(spark, paths, schema.columns, self.options), has_malformed=True, begins=self._begins)
+        return Rows(json_rows(spark, paths, schema.columns, self.options), has_malformed=True, begins=self.begins)
 
-    def _begins(self, path: str) -> Iterator[int]:
+    def begins(self, path: str) -> Iterator[int]:
         return records_of_lines(text_lines(path, self.options, self.label), blank_in_json, header=False)
 
     def statistics(self, _paths: Sequence[str], _cursor: Cursor, /) -> Statistics:
