@@ -9,17 +9,21 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
 from tpch import COLUMNS, KEYS, Data
 
 from hakiri_dagster.engine.embedded_postgres import Server
+from hakiri_dagster.engine.java import ensure_java
 from hakiri_dagster.engine.postgres_account import reachable_binaries
 
 BENCH = Path(__file__).resolve().parent
 DATABASE = "bench"
 _DLT_HOME = BENCH / ".venv-dlt"
+_GX_HOME = BENCH / ".venv-gx"
+_GX_PACKAGES = ("great_expectations", "pyspark", "setuptools")
 _DLT_PACKAGES = ("dlt[postgres,parquet]", "adbc-driver-postgresql", "adbc-driver-manager", "pyarrow")
 
 
@@ -143,7 +147,7 @@ def _merge_seconds(warehouse: Warehouse, data: Data, table: str, one_in: int, st
 
 def dlt_seconds(warehouse: Warehouse, data: Data, table: str) -> float:
     """dlt as its own documentation advises for speed: Parquet files, loaded through ADBC."""
-    _install_dlt()
+    _install(_DLT_HOME, _DLT_PACKAGES)
     warehouse.forget("by_dlt")
     warehouse.settle()
     done = subprocess.run(
@@ -220,12 +224,35 @@ def _environment(url: str) -> dict[str, str]:
     return {variable: str(parameters[name]) for name, variable in names.items()}
 
 
-def _install_dlt() -> None:
-    if (_DLT_HOME / "installed").exists():
+def expectations_seconds(data: Data, table: str, rules: Sequence[Mapping[str, Any]]) -> float:
+    """Great Expectations, in a Python of its own, on a Spark that runs already."""
+    _install(_GX_HOME, _GX_PACKAGES)
+    done = subprocess.run(
+        [_GX_HOME / "bin" / "python", BENCH / "gx_check.py", data.parquet(table), json.dumps(list(rules))],
+        env={**os.environ, "JAVA_HOME": str(ensure_java())},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+    told = json.loads(done.stdout.decode().splitlines()[-1])
+    if not told["success"] or told["asked"] != len(rules):
+        raise SystemExit(f"Great Expectations does not find what is there: {told}")
+    return float(told["seconds"])
+
+
+def load_by_hand(warehouse: Warehouse, data: Data, schema: str, table: str) -> None:
+    """As a table that is there: with statistics."""
+    warehouse.create(schema, table, keyed=False)
+    _copied(warehouse, schema, table, data.halves(table))
+    warehouse.run(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(schema, table)))
+
+
+def _install(home: Path, packages: Sequence[str]) -> None:
+    if (home / "installed").exists():
         return
     uv = Path(sys.executable).parent / "uv"
     command = str(uv) if uv.exists() else "uv"
-    python = _DLT_HOME / "bin" / "python"
-    subprocess.run([command, "venv", "--quiet", "--clear", "--python", sys.executable, _DLT_HOME], check=True)
-    subprocess.run([command, "pip", "install", "--quiet", "--python", python, *_DLT_PACKAGES], check=True)
-    (_DLT_HOME / "installed").touch()
+    python = home / "bin" / "python"
+    subprocess.run([command, "venv", "--quiet", "--clear", "--python", sys.executable, home], check=True)
+    subprocess.run([command, "pip", "install", "--quiet", "--python", python, *packages], check=True)
+    (home / "installed").touch()

@@ -35,3 +35,26 @@ TWENTY: Sequence[Rule] = (
 
 ONE_IN_A_HUNDRED: Rule = {"type": "range", "field": "l_partkey", "min": 2000, "on_fail": "skip"}
 """SF 1 has 200,000 parts, each as often as the others: 1% of the rows break it."""
+
+EXPRESSION: Rule = {"type": "expression", "expression": "l_extendedprice * (1 - l_discount) >= 0 AND l_shipmode <> ''"}
+"""Of a kind that Spark itself has to judge."""
+
+UNIQUE: Rule = {"type": "unique_within_load", "fields": ["l_orderkey", "l_linenumber"]}
+"""Of a kind that needs a second, narrow reading."""
+
+IN_ONE_PASS: dict[str, list[dict[str, Any]]] = {
+    "row_count": [{"min": 1}],
+    "freshness": [{"column": "l_shipdate", "within_hours": 1_000_000}],
+    "cardinality": [
+        {"column": "l_shipmode", "min_distinct": 7, "max_distinct": 7},
+        {"column": "l_suppkey", "min_distinct": 5},
+    ],
+    "null_ratio": [{"column": "l_comment"}, {"column": "l_tax", "max": 0.1}],
+    "accepted_values": [{"column": "l_returnflag", "values": ["A", "N", "R"]}],
+    "range": [
+        {"column": "l_quantity", "of": "mean", "min": 20, "max": 30},
+        {"column": "l_discount", "min": 0, "max": 0.1},
+        {"column": "l_extendedprice", "of": "sum", "min": 0},
+    ],
+}
+"""Validators that one pass over the rows can answer: all six kinds of them."""

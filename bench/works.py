@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
 from drive import Applied, Engine, apply_cold, load_location
 from memory import PeakMemory
 from projects import SCHEMA, Project, fresh_project
+from questions import SQL_QUESTIONS, asked_seconds, loaded_by_hand, query_seconds
 from readers import Reads, reading
-from reference import Warehouse, copy_seconds, dlt_seconds, keyed_copy_seconds, scd2_seconds, upsert_seconds
-from rules import ONE_IN_A_HUNDRED, TWENTY, Rule
+from reference import (
+    Warehouse,
+    copy_seconds,
+    dlt_seconds,
+    expectations_seconds,
+    keyed_copy_seconds,
+    scd2_seconds,
+    upsert_seconds,
+)
+from rules import EXPRESSION, IN_ONE_PASS, ONE_IN_A_HUNDRED, TWENTY, UNIQUE, Rule
 from tpch import KEYS, Data, small_files
 
 from hakiri_dagster.engine.embedded_postgres import Server
@@ -100,6 +110,7 @@ source = { connector = "files", config = { path = "work" } }
 tables = [{ name = "lineitem", path = "work/*.parquet" }]
 load = { mode = "truncate" }
 row_level = RULES
+dataset_level = VALIDATORS
 """
 POINT_READS = """
 \\set order random(1, ORDERS)
@@ -175,22 +186,63 @@ def truncate_against_dlt(bench: Bench) -> Iterator[Row]:
 
 
 def row_rules(bench: Bench) -> Iterator[Row]:
-    """Against the same load without rules; 1% of the rows to set aside are told, and not loaded."""
-    seconds, without = bench.interleaved(
-        lambda: _lineitem(bench, _ruled(TWENTY)), "without rules", lambda: _lineitem(bench, LINEITEM)
-    )
-    yield _ratio("lineitem → `truncate` with 20 row rules", seconds, "without", without, 1.25)
-    seconds, without = bench.interleaved(
-        lambda: _lineitem(bench, _ruled([*TWENTY, ONE_IN_A_HUNDRED])), "without", lambda: _lineitem(bench, LINEITEM)
-    )
-    yield _ratio("the same, 1% of the rows to quarantine", seconds, "without", without, 1.4)
+    """Against the same load without any; 1% of the rows to set aside are told, and not loaded."""
+    asked = {
+        "lineitem → `truncate` with 20 row rules and 10 validators of the six kinds that one pass answers": (
+            TWENTY,
+            1.25,
+        ),
+        "the same, 1% of the rows to quarantine": ([*TWENTY, ONE_IN_A_HUNDRED], 1.4),
+        "the same without bad rows, one of the 20 an `expression`": ([*TWENTY[1:], EXPRESSION], 1.25),
+        "the same, one of them `unique_within_load` as well": ([*TWENTY[2:], EXPRESSION, UNIQUE], 1.25),
+    }
+    for title, (rules, at_most) in asked.items():
+        manifest = _ruled(rules, IN_ONE_PASS)
+        seconds, without = bench.interleaved(
+            lambda manifest=manifest: _lineitem(bench, manifest), "without", lambda: _lineitem(bench, LINEITEM)
+        )
+        yield _ratio(title, seconds, "without", without, at_most)
 
 
-def _ruled(rules: Sequence[Rule]) -> str:
-    listed = ", ".join(
-        "{ " + ", ".join(f"{key} = {json.dumps(said)}" for key, said in rule.items()) + " }" for rule in rules
+def great_expectations(bench: Bench) -> Iterator[Row]:
+    """It only asks, so it is compared with what asking adds to our load; and with the whole of that, which moves the
+    rows as well."""
+    theirs = statistics.median(
+        bench.seconds("Great Expectations", lambda: expectations_seconds(bench.data, "lineitem", TWENTY))
+        for _ in range(bench.repeats)
     )
-    return RULED.replace("RULES", f"[{listed}]")
+    ruled, without = bench.interleaved(
+        lambda: _lineitem(bench, _ruled(TWENTY, {})), "without rules", lambda: _lineitem(bench, LINEITEM)
+    )
+    yield _ratio("20 row rules over lineitem, what they add to a load", ruled - without, "GX on Spark", theirs, 0.2)
+    yield _ratio("the whole load with them", ruled, "GX on Spark, which loads nothing", theirs, 1.0)
+
+
+def validators_in_sql(bench: Bench) -> Iterator[Row]:
+    """Of a table that is there, against the query that a careful person would write."""
+    for table in ("lineitem", "orders"):
+        loaded_by_hand(bench.warehouse, bench.data, table)
+    for title, measure, by_hand in SQL_QUESTIONS:
+        seconds, reference = bench.interleaved(
+            lambda measure=measure: asked_seconds(bench.warehouse.url, measure),
+            BY_HAND,
+            lambda by_hand=by_hand: query_seconds(bench.warehouse, by_hand),
+        )
+        yield _ratio(f"lineitem: {title}", seconds, BY_HAND, reference, 1.2)
+
+
+def _ruled(rules: Sequence[Rule], validators: Mapping[str, Any]) -> str:
+    return RULED.replace("RULES", _toml(list(rules))).replace("VALIDATORS", _toml(validators))
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case dict():
+            return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+        case list():
+            return f"[{', '.join(map(_toml, value))}]"
+        case _:
+            return json.dumps(value)
 
 
 def append_monthly(bench: Bench) -> Iterator[Row]:
@@ -354,6 +406,8 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "truncate": truncate,
     "dlt": truncate_against_dlt,
     "row-rules": row_rules,
+    "great-expectations": great_expectations,
+    "validators-in-sql": validators_in_sql,
     "append": append_monthly,
     "blue-green": blue_green,
     "blue-green-readers": blue_green_readers,
