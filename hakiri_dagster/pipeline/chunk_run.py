@@ -187,10 +187,10 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
     except EmptySource as error:
         if not slice_.report.bad_rows:
             raise
-        raise nothing_left(way.table, slice_.claimed.key, keep_set_aside(way, slice_)) from error
+        raise nothing_left(way.table, keep_set_aside(way, slice_)) from error
     except TooManyRowsRefused as error:
         keep_set_aside(way, slice_, error.refused)
-        raise too_many_refused(way.table, slice_.claimed.key, error) from error
+        raise too_many_refused(way.table, error) from error
     for note in load.notes:
         way.observer.warned(way.table, note)
     try:
@@ -244,10 +244,8 @@ def _outcomes(survey: Survey, prepared: _Prepared, load: PreparedLoad) -> tuple[
 
 
 def _refusal(prepared: _Prepared, outcomes: Sequence[Outcome]) -> RowsRefused | None:
-    slice_ = prepared.slice
-    table, key = slice_.load.table, slice_.claimed.key
-    by_gates = refused_by_gates(table, key, outcomes)
-    return by_gates or refused_for_rows(table, key, prepared.set_aside, only_chunk=slice_.only_chunk)
+    table, only_chunk = prepared.slice.load.table, prepared.slice.only_chunk
+    return refused_by_gates(table, outcomes) or refused_for_rows(table, prepared.set_aside, only_chunk=only_chunk)
 
 
 def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:

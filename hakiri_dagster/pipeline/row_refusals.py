@@ -11,42 +11,40 @@ from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
 
 
-def refused_for_rows(table: Table, key: str, found: SetAside, *, only_chunk: bool) -> RowsRefused | None:
+def refused_for_rows(table: Table, found: SetAside, *, only_chunk: bool) -> RowsRefused | None:
     """Rows that were set aside stop a slice where the manifest says so, and where no row is left of it."""
     if found.unfit and table.load.bad_rows == "abort":
-        return _not_storable(table, key, found)
+        return _not_storable(table, found)
     if _lacks_every_row(table, found, only_chunk=only_chunk):
-        return nothing_left(table, key, found)
+        return nothing_left(table, found)
     return None
 
 
-def _not_storable(table: Table, key: str, found: SetAside) -> RowsRefused:
+def _not_storable(table: Table, found: SetAside) -> RowsRefused:
     return _refused(
         table,
-        key,
         f'{found.unfit} row(s) cannot be loaded, and load.bad_rows = "abort"; the first: {found.first_unfit}',
         kept="they are kept",
         cure='mend the source, or set bad_rows = "quarantine"',
     )
 
 
-def nothing_left(table: Table, key: str, found: SetAside) -> RowsRefused:
+def nothing_left(table: Table, found: SetAside) -> RowsRefused:
     """The source is not empty, so nobody should be told to allow for that."""
     cure = "mend the source, the rules, or the types under `columns`"
     if not _may_not_be_emptied(table):
         cure += "; validate.quarantine.allow_all = true publishes such a chunk without rows"
     return _refused(
         table,
-        key,
         f"none of {found.rows} row(s) can be loaded, so nothing was changed; the first: {found.first}",
         kept="they are kept",
         cure=cure,
     )
 
 
-def too_many_refused(table: Table, key: str, error: TooManyRowsRefused) -> RowsRefused:
+def too_many_refused(table: Table, error: TooManyRowsRefused) -> RowsRefused:
     cure = "mend the source, or what the target asks of its rows"
-    return _refused(table, key, f"{error.what}; nothing was changed", kept="those found are kept", cure=cure)
+    return _refused(table, f"{error.what}; nothing was changed", kept="those found are kept", cure=cure)
 
 
 def _lacks_every_row(table: Table, found: SetAside, *, only_chunk: bool) -> bool:
@@ -62,16 +60,16 @@ def _may_not_be_emptied(table: Table) -> bool:
     return table.whole_table and table.load.fail_on_empty_source
 
 
-def refused_by_gates(table: Table, key: str, outcomes: Sequence[Outcome]) -> RowsRefused | None:
+def refused_by_gates(table: Table, outcomes: Sequence[Outcome]) -> RowsRefused | None:
     stopping = [outcome for outcome in outcomes if outcome.stops]
     if not stopping:
         return None
     message = f"nothing was published: {'; '.join(outcome.why_it_stops or '' for outcome in stopping)}"
     if any(outcome.keeps_rows for outcome in stopping):
-        return _refused(table, key, message, kept="such rows are kept", cure="mend the source, or the rule")
-    return RowsRefused(message, where=f"{table.label}, chunk {key}", hint="mend the source, or the validator")
+        return _refused(table, message, kept="such rows are kept", cure="mend the source, or the rule")
+    return RowsRefused(message, where=table.label, hint="mend the source, or the validator")
 
 
-def _refused(table: Table, key: str, message: str, *, kept: str, cure: str) -> RowsRefused:
+def _refused(table: Table, message: str, *, kept: str, cure: str) -> RowsRefused:
     place = f"{kept} in {table.quarantine_place}; " if table.validation.quarantine.enabled else ""
-    return RowsRefused(message, where=f"{table.label}, chunk {key}", hint=f"{place}{cure}")
+    return RowsRefused(message, where=table.label, hint=f"{place}{cure}")

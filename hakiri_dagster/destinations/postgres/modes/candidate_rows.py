@@ -97,6 +97,6 @@ def _rejection(work: Work, key: Sequence[str]) -> DestinationError:
     return DestinationError(
         f"{found.keys} key(s) occur more than once among the rows of the slice, {found.rows} rows in all, and "
         f'load.on_duplicate_key = "reject"; ({", ".join(key)}): {found}. Nothing was changed.',
-        where=f"{work.load.table.label}, chunk {work.load.slice.chunk.key}",
+        where=work.load.table.label,
         hint='remove the duplicates at the source, or set on_duplicate_key = "last"',
     )

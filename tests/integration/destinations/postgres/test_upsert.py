@@ -272,7 +272,7 @@ def test_duplicates_are_rejected_where_the_manifest_says_so(make_shop: MakeShop)
     with pytest.raises(DestinationError) as caught:
         shop.prepare(rows)
     assert str(caught.value) == (
-        "shop/orders, chunk full: 5 key(s) occur more than once among the rows of the slice, 12 rows in all, and "
+        "shop/orders: 5 key(s) occur more than once among the rows of the slice, 12 rows in all, and "
         'load.on_duplicate_key = "reject"; (id): (0) 3 times; (1) 3 times; (2) 2 times; …. Nothing was changed.\n'
         '  hint: remove the duplicates at the source, or set on_duplicate_key = "last"'
     )
