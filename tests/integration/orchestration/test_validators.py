@@ -38,6 +38,13 @@ def numbers(shop: ShopProject, check: str) -> dict[str, Any]:
     return {name: value.value for name, value in found.items() if isinstance(value.value, int | float)}
 
 
+def by_partition(shop: ShopProject, check: str) -> dict[str, bool]:
+    records = shop.instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(KEY, check), limit=20)
+    events = [record.event.dagster_event for record in records if record.event is not None]
+    found = [event.asset_check_evaluation_data for event in events if event is not None]
+    return {one.partition: one.passed for one in found if one.partition is not None}
+
+
 def contents(shop: ShopProject) -> list[tuple[Any, ...]]:
     return shop.rows("SELECT sum(hashtextextended(o::text, 0)), sum(xmin::text::bigint) FROM raw.orders o")
 
@@ -144,6 +151,8 @@ def test_each_chunk_is_asked_of_its_own_rows(csv_shop: Declare) -> None:
     assert [text.partition(":")[0] for text in told["warnings"]] == ["chunk 2024-01", "chunk 2024-01"]
     assert "chunk 2024-03" in told["error"]
     assert "row_count: 3 row(s)" in told["error"]
+    assert by_partition(shop, "row_count") == {"2024-01": True, "2024-02": True, "2024-03": False}
+    assert by_partition(shop, "duplicate_key_id") == {"2024-01": False, "2024-02": True, "2024-03": True}
 
 
 def test_history_need_not_be_fresh_but_the_last_window_must(csv_shop: Declare) -> None:
