@@ -244,8 +244,9 @@ def _outcomes(survey: Survey, prepared: _Prepared, load: PreparedLoad) -> tuple[
 
 
 def _refusal(prepared: _Prepared, outcomes: Sequence[Outcome]) -> RowsRefused | None:
-    table, only_chunk = prepared.slice.load.table, prepared.slice.only_chunk
-    return refused_by_gates(table, outcomes) or refused_for_rows(table, prepared.set_aside, only_chunk=only_chunk)
+    slice_, aside = prepared.slice, prepared.set_aside
+    table, key = slice_.load.table, slice_.claimed.key
+    return refused_by_gates(table, outcomes) or refused_for_rows(table, key, aside, only_chunk=slice_.only_chunk)
 
 
 def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:

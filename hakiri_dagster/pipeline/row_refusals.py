@@ -9,13 +9,15 @@ from hakiri_dagster.errors import RowsRefused
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
+from hakiri_dagster.planning.chunks import NULL_KEY
 
 
-def refused_for_rows(table: Table, found: SetAside, *, only_chunk: bool) -> RowsRefused | None:
-    """Rows that were set aside stop a slice where the manifest says so, and where no row is left of it."""
+def refused_for_rows(table: Table, key: str, found: SetAside, *, only_chunk: bool) -> RowsRefused | None:
+    """Rows that were set aside stop a slice where the manifest says so, and where no row is left of it. Of those that
+    have no cursor none may be left: some modes can load none of them."""
     if found.unfit and table.load.bad_rows == "abort":
         return _not_storable(table, found)
-    if _lacks_every_row(table, found, only_chunk=only_chunk):
+    if (key != NULL_KEY or only_chunk) and _lacks_every_row(table, found, only_chunk=only_chunk):
         return nothing_left(table, found)
     return None
 

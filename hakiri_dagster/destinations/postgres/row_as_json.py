@@ -23,6 +23,14 @@ SELECT pg_catalog.format('CREATE TEMPORARY TABLE hakiri_refused (%%s) ON COMMIT 
               string_agg(pg_catalog.format('%%I %%s', b.attname, format_type(b.typid, -1)), ', '))
 FROM base b JOIN pg_type t ON t.oid = b.typid WHERE t.typtype <> 'd'
 """
+_AS_JSON = sql.SQL(
+    "SELECT (pg_catalog.to_jsonb(kept) - {left_out}::text[])::text, {hash}::text::bytea FROM {place} AS kept"
+    " WHERE {which}"
+)
+_AS_TEXT = sql.SQL(
+    "SELECT pg_catalog.jsonb_build_object('row', kept::text)::text, {hash}::text::bytea FROM {place} AS kept"
+    " WHERE {which}"
+)
 _ANY = sql.SQL("true")
 _REFUSED = sql.Identifier("pg_temp", "hakiri_refused")
 _RAW = sql.Identifier("pg_temp", "hakiri_refused_raw")
@@ -52,9 +60,7 @@ class JsonOfRows:
         type is shown as it travelled."""
         try:
             return self._read(_REFUSED, encoded)
-        except psycopg.Error as error:
-            if error.sqlstate is None:
-                raise
+        except psycopg.DataError:
             return self._read(_RAW, encoded)
 
     def _read(self, place: sql.Identifier, encoded: bytes) -> tuple[str, bytes | None]:
@@ -68,14 +74,16 @@ def row_of(
 ) -> tuple[str, bytes | None]:
     """The only row of `place`, or the one of which `which` is true."""
     ours = [column for column in columns if is_ours(column)]
-    has_hash = SOURCE_FILE_HASH_COLUMN in ours
-    row = connection.execute(
-        sql.SQL("SELECT (pg_catalog.to_jsonb(kept) - {}::text[])::text, {} FROM {} AS kept WHERE {}").format(
-            sql.Literal([*ours, PLACE]),
-            sql.SQL("{}::text::bytea").format(sql.Identifier(SOURCE_FILE_HASH_COLUMN)) if has_hash else sql.NULL,
-            place,
-            which,
-        )
-    ).fetchone()
+    parts = {
+        "left_out": sql.Literal([*ours, PLACE]),
+        "hash": sql.Identifier(SOURCE_FILE_HASH_COLUMN) if SOURCE_FILE_HASH_COLUMN in ours else sql.NULL,
+        "place": place,
+        "which": which,
+    }
+    try:
+        with connection.transaction():
+            row = connection.execute(_AS_JSON.format(**parts)).fetchone()
+    except psycopg.DataError:  # a column of type json may hold what jsonb does not take
+        row = connection.execute(_AS_TEXT.format(**parts)).fetchone()
     assert row is not None  # it was brought there
     return row[0], row[1]

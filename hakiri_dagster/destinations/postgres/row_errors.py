@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,7 +21,8 @@ _OF_ROWS = frozenset(
     }
 )
 _TOO_LARGE = "54000"  # for a page, or for an index's
-_RAISED = "exec_stmt_raise"  # by RAISE, whatever SQLSTATE it was given
+_RAISED = "exec_stmt_raise"  # by RAISE in a trigger
+_NOT_OF_ROWS = re.compile("[0-4A-H]|5[34578]|72|XX")  # SQL's own states, and those of the server's own troubles
 
 
 class RowsNotTaken(DestinationError):
@@ -47,7 +49,9 @@ def is_about_a_row(error: psycopg.Error) -> bool:
     state = error.sqlstate
     if state is None or is_transient(error):
         return False
-    return state[:2] in _OF_ROWS or state == _TOO_LARGE or error.diag.source_function == _RAISED
+    if state[:2] in _OF_ROWS or state == _TOO_LARGE:
+        return True
+    return error.diag.source_function == _RAISED and _NOT_OF_ROWS.match(state) is None
 
 
 def why_refused(error: psycopg.Error) -> str:

@@ -83,3 +83,10 @@ def test_a_table_of_nothing_but_such_lines_fails(csv_shop: Declare) -> None:
     shop = csv_shop(incremental="day", columns={"day": "date"})
     shop.file("data/orders.csv", "id,day\n1,2026-01-05,too,many\n2,2026-02-05,too,many\n")
     assert "none of 2 row(s) can be loaded" in shop.apply()["orders"]["error"]
+
+
+def test_rows_without_a_cursor_may_all_be_set_aside(csv_shop: Declare) -> None:
+    shop = csv_shop(incremental="day", columns={"day": "date"}, row_level=[PAID])
+    shop.file("data/orders.csv", "id,day,state\n1,2026-01-05,paid\n2,,new\n")
+    told = shop.apply()["orders"]
+    assert (told["rows"], told["quarantined"], told["error"]) == (1, 1, None)

@@ -86,7 +86,7 @@ class TestFilesAsChunks:
 
     def test_set_aside_rows_fail_the_asset_check_without_failing_the_run(self, csv_shop: Declare) -> None:
         shop = csv_shop(columns={"order_id": "integer"})
-        shop.file("data/orders.csv", order_lines(("x", "2024-01-02", "2")))
+        shop.file("data/orders.csv", order_lines((1, "2024-01-01", "1"), ("x", "2024-01-02", "2")))
         shop.apply()
         key = dg.AssetCheckKey(dg.AssetKey(["shop", "orders"]), "no_rows_set_aside")
         record = shop.instance.get_latest_asset_check_evaluation_record(key)

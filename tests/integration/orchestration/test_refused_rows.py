@@ -171,3 +171,28 @@ def test_what_is_refused_at_another_try_to_publish_is_kept_instead(
     assert (told["rows"], told["quarantined"], told["error"]) == (3, 1, None)
     assert [id_ for _, _, id_ in shop.rows(KEPT)] == ["1"]
     assert shop.column("orders", "id") == [2, 3, 4]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert", "incremental_watermark", "scd2"])
+def test_a_table_whose_newest_row_is_refused_converges(shop: ShopProject, mode: str) -> None:
+    shop.execute("CREATE SCHEMA src; CREATE TABLE src.orders (id int PRIMARY KEY, price int, at timestamp)")
+    shop.execute("INSERT INTO src.orders VALUES (1, 1, '2026-01-01'), (2, 2, '2026-01-02')")
+    load = {"mode": mode} | ({"watermark_column": "at"} if mode == "incremental_watermark" else {})
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+            "tables": [{"name": "orders", "primary_key": ["id"], "incremental": "at", "load": load}],
+        }
+    )
+    assert shop.apply()["orders"]["error"] is None
+    shop.execute(CHEAP)
+    shop.execute("INSERT INTO src.orders VALUES (3, 3, '2026-01-03'), (4, 400, '2026-01-04')")
+    told = shop.apply()["orders"]
+    assert (told["quarantined"], told["error"]) == (1, None)
+    assert shop.apply()["orders"]["chunks"]["done"] == 0
+    assert shop.column("orders", "id") == [1, 2, 3]
+    shop.execute("INSERT INTO src.orders VALUES (5, 5, '2026-01-05')")
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.column("orders", "id") == [1, 2, 3, 5]
+    assert {id_ for _, _, id_ in shop.rows(KEPT)} == {"4"}  # read again at the mark, it was refused by either load

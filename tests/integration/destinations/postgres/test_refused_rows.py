@@ -201,6 +201,18 @@ def test_hostile_values_are_told_apart_and_kept_as_they_are(make_shop: MakeShop,
     assert stored == {index: value for index, value, bad, _ in rows if not bad}
 
 
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_json_that_jsonb_does_not_take_is_kept_as_text(make_shop: MakeShop, mode: LoadMode) -> None:
+    columns = (Column("id", "bigint"), Column("j", "string", native_type="json"), Column("updated_at", "bigint"))
+    shop = make_shop(mode, schema=SourceSchema(columns))
+    shop.ensure()
+    shop.query("ALTER TABLE raw.orders ADD CONSTRAINT small CHECK (id < 100)")
+    (kept,) = loaded(shop, [(1, "{}", 1), (200, r'{"a": "\u0000"}', 1)]).refused
+    assert "small" in kept.message
+    assert json.loads(kept.row) != {}
+    assert shop.ids() == [1]
+
+
 @every_mode
 def test_many_bad_rows_among_many_are_all_found(make_shop: MakeShop, mode: LoadMode) -> None:
     shop = make_shop(mode)
