@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,6 +54,10 @@ class DirectRows(Protocol):
     def parts(self) -> int: ...
 
     def read(self, part: int) -> Iterator[pa.RecordBatch]: ...
+
+    def only(self, names: Collection[str]) -> DirectRows:
+        """The same rows with fewer columns."""
+        ...
 
 
 def _nothing() -> None: ...
@@ -198,9 +202,10 @@ class SourceTable(Protocol):
         files: Mapping[str, FileState],
         *,
         tallied: bool = False,
+        twice: bool = False,
     ) -> Reading:
         """All slices in one pass. Malformed lines come along, marked; nothing is dropped or nulled. `tallied`: the
-        reading's `tally` will be asked for."""
+        reading's `tally` will be asked for. `twice`: the rows are read more than once, and should be the same again."""
         ...
 
 

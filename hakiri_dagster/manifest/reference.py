@@ -55,6 +55,7 @@ _HEADINGS = {
     "CompareRule": "The row rule `compare`",
     "FieldTypeRule": "The row rule `field_type`",
     "ExpressionRule": "The row rule `expression`",
+    "UniqueRule": "The row rule `unique_within_load`",
     "RowCountDeltaSpec": "`load.expected_row_count_delta`",
     "BackupSpec": "`load.backup_before_load`",
     "SqlHook": "The hook `sql`",

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from hakiri_dagster.manifest.check_ids import CheckId, digest_of, id_from
-from hakiri_dagster.manifest.field_types import Model, Number, Text, Whole, quoted, wrong
+from hakiri_dagster.manifest.field_types import ColumnNames, Model, Number, Text, Whole, quoted, wrong
 from hakiri_dagster.manifest.rule_values import Bound, Expression, Pattern, PlainValue, place_of
 
 RowOnFail = Literal["abort", "warn", "skip"]
@@ -135,6 +135,22 @@ class ExpressionRule(Rule):
     )
 
 
+class UniqueRule(Rule):
+    """No other row of the load has the same values."""
+
+    type: Literal["unique_within_load", "uniqueWithinLoad"] = Field(
+        description="No other row of the same load may have the value, or the values of all the fields."
+    )
+    field: Text | None = Field(default=None, description="The column.")
+    fields: ColumnNames | None = Field(default=None, description="The columns, instead of `field`.")
+
+    @model_validator(mode="after")
+    def _about_something(self) -> UniqueRule:
+        if (self.field is None) is (self.fields is None):
+            raise wrong("the rule needs either `field` or `fields`", "name the column, or all columns, that are unique")
+        return self
+
+
 RowRule = Annotated[
     NotNullRule
     | RegexRule
@@ -144,7 +160,8 @@ RowRule = Annotated[
     | OneOfRule
     | FieldTypeRule
     | CompareRule
-    | ExpressionRule,
+    | ExpressionRule
+    | UniqueRule,
     Field(discriminator="type"),
 ]
 
@@ -164,7 +181,7 @@ RowRules = Annotated[tuple[RowRule, ...], AfterValidator(_told_apart)]
 _KINDS: Mapping[type[Rule], str] = {
     NotNullRule: "not_null", RegexRule: "regex", RangeRule: "range", MaxLengthRule: "max_length",
     MinLengthRule: "min_length", OneOfRule: "one_of", FieldTypeRule: "field_type", CompareRule: "compare",
-    ExpressionRule: "expression",
+    ExpressionRule: "expression", UniqueRule: "unique_within_load",
 }  # fmt: skip
 
 
@@ -183,6 +200,8 @@ def fields_of(rule: RowRule) -> tuple[str, ...]:
             from hakiri_dagster.expressions.tree import columns_of
 
             return columns_of(read_expression(rule.expression))
+        case UniqueRule(field=field, fields=fields):
+            return fields or ((field,) if field else ())
         case _:
             return (rule.field,)
 
@@ -194,4 +213,4 @@ def id_of(rule: RowRule) -> str:
         return rule.id
     if isinstance(rule, ExpressionRule):
         return f"{kind_of(rule)}_{digest_of(rule.expression)}"
-    return id_from(kind_of(rule), rule.field)
+    return id_from(kind_of(rule), *(fields_of(rule) if isinstance(rule, UniqueRule) else [rule.field]))

@@ -21,6 +21,7 @@ from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.engine.spark import interrupt_attempt, tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import HakiriError, RowCountMismatch
+from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.row_lines import RowLines
 from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX, SliceFiles
 from hakiri_dagster.pipeline.staging import StagingPlan
@@ -47,6 +48,7 @@ class SliceReport:
     discard_sample: str | None = None
     broken: tuple[int, ...] = ()
     tallies: tuple[Tally, ...] = ()
+    key_checksum: int = 0
 
     def plus(self, row: Row) -> SliceReport:
         highest = [value for value in (self.cursor_max, row["cursor_max"]) if value is not None]
@@ -65,6 +67,7 @@ class SliceReport:
             discard_sample=self.discard_sample or row["discard_sample"],
             broken=tuple(map(sum, zip_longest(self.broken, row["broken"], fillvalue=0))),
             tallies=tuple(add_up(self.tallies, unpacked(row["tallies"]))),
+            key_checksum=added(self.key_checksum, row["key_checksum"]),
         )
 
 
@@ -82,7 +85,7 @@ class Staging:
         self._lines = lines
         self._job = f"{tag}-{self._directory.name}"
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
-        self._result: Future[Reports] = self._pool.submit(_collect, staged, (tag, self._job), explain)
+        self._result: Future[Reports] = self._pool.submit(_collect, staged, plan, (tag, self._job), explain)
 
     def reports(self) -> Reports:
         """Waits for Spark; raises what Spark raised."""
@@ -181,7 +184,7 @@ class StagedCandidate:
         return self._staging.report(self._index).bad_rows
 
 
-def _collect(staged: DataFrame, tags: tuple[str, str], explain: Explain) -> Reports:
+def _collect(staged: DataFrame, plan: StagingPlan, tags: tuple[str, str], explain: Explain) -> Reports:
     """Tagged with the run, so that the next claim can interrupt what a dead client left at work, and with the pass."""
     reports: dict[int, SliceReport] = {}
     run, job = tags
@@ -189,4 +192,6 @@ def _collect(staged: DataFrame, tags: tuple[str, str], explain: Explain) -> Repo
     with translate_spark_errors(explain=explain), tag_attempt(spark, run), tag_attempt(spark, job):
         for row in staged.collect():  # one short row a task and slice, never data
             reports[row["slice"]] = reports.get(row["slice"], SliceReport()).plus(row)
+    if plan.repeated is not None:
+        plan.repeated.refuse_others({index: report.key_checksum for index, report in reports.items()})
     return reports

@@ -17,6 +17,9 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
+from hakiri_dagster.pipeline.direct import map_direct
+from hakiri_dagster.pipeline.key_plan import KeyPlan
+from hakiri_dagster.pipeline.key_search import repeated_keys
 from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
@@ -24,7 +27,7 @@ from hakiri_dagster.pipeline.row_lines import RowLines
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.slice_files import REPORT_SCHEMA
 from hakiri_dagster.pipeline.slices import Splitter
-from hakiri_dagster.pipeline.staging import DirectStaging, StagingPlan
+from hakiri_dagster.pipeline.staging import StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.columns import SourceSchema
@@ -112,12 +115,13 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
 
 @dataclass(frozen=True, slots=True)
 class _ReadRows:
-    """`direct`: they need not pass through the frame."""
+    """`direct`: they need not pass through the frame. `keys`: nor what tells the keys of unique rows."""
 
     reading: Reading
     frame: DataFrame
     splitter: Splitter
     direct: DirectRows | None
+    keys: DirectRows | None
     source: Reconciliation
 
 
@@ -134,7 +138,7 @@ def _read_rows(way: Way, reading: Reading, loaded: SourceSchema, group: Sequence
     source = Reconciliation(reading, frame, splitter, cursor_of(table), slices, validators)
     with translate_spark_errors():
         frame = with_verdicts(frame, expressions, reading.schema)
-    return _ReadRows(reading, frame, splitter, direct, source)
+    return _ReadRows(reading, frame, splitter, direct, None if empty_as_null else reading.direct, source)
 
 
 def _stage(
@@ -161,12 +165,17 @@ def _stage(
         keeps_misfits=table.contract == "discard_value",
         rules=table.validation.row_level,
         measures=tuple(one for one in _asked(way).in_passing if isinstance(one, ColumnMeasure)),
+        repeated=repeated_keys(
+            KeyPlan.of(table, directory, rows.splitter),
+            rows.frame,
+            rows.keys,
+            reading.explain,
+            tag=spark_tag(way.holder),
+        ),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
         if rows.direct is not None:
-            parts = rows.direct.parts
-            numbers = rows.frame.sparkSession.range(0, parts, 1, parts)
-            staged = numbers.mapInArrow(DirectStaging(rows.direct, plan), REPORT_SCHEMA)
+            staged = map_direct(rows.frame.sparkSession, rows.direct, plan, REPORT_SCHEMA)
         else:
             staged = map_in_arrow(rows.frame, plan, REPORT_SCHEMA)
         lines = RowLines(reading.lines(directory) if reading.lines is not None else None)

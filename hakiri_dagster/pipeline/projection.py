@@ -3,7 +3,7 @@ say of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -22,7 +22,8 @@ from hakiri_dagster.destinations.contract import ROW_HASH_COLUMN
 from hakiri_dagster.manifest.rule_spec import ExpressionRule
 from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import SourceSchema
-from hakiri_dagster.quality.expression_rules import condition, verdict_of
+from hakiri_dagster.quality.expression_rules import condition
+from hakiri_dagster.quality.verdicts import verdict_of
 
 
 def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with_row_hash: bool) -> DataFrame:
@@ -47,6 +48,10 @@ def with_verdicts(frame: DataFrame, rules: Sequence[ExpressionRule], read: Sourc
     columns = {column.name: (places[column.name], arrow_type(column.spark_type)) for column in read.columns}
     placed = frame.select(*kept, *[quoted(name).alias(place) for name, place in places.items()])
     return placed.select(*kept, *[F.expr(condition(rule, columns)).alias(verdict_of(rule)) for rule in rules])
+
+
+def only(frame: DataFrame, names: Collection[str]) -> DataFrame:
+    return frame.select(*[quoted(name) for name in frame.columns if name in names])
 
 
 def _value(name: str, empty_as_null: bool) -> Column:

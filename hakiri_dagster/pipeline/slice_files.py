@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hakiri_dagster.destinations.contract import BadRow, RowEncoder
 from hakiri_dagster.manifest.rule_spec import RowOnFail
+from hakiri_dagster.pipeline.key_digests import signed
 from hakiri_dagster.pipeline.places import Place
 from hakiri_dagster.quality.measures import ColumnMeasure
 from hakiri_dagster.quality.tallies import Tally, add_up, packed, tally
@@ -24,7 +25,7 @@ PARTIAL_SUFFIX = ".partial"
 REPORT_SCHEMA = (
     "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
     "bad_file string, bad_rows bigint, unplaced bigint, bad_sample string, unfit bigint, unfit_sample string, "
-    "discarded bigint, discard_sample string, broken array<bigint>, tallies binary"
+    "discarded bigint, discard_sample string, broken array<bigint>, tallies binary, key_checksum bigint"
 )
 REPORT_ARROW = pa.schema(
     [
@@ -43,6 +44,7 @@ REPORT_ARROW = pa.schema(
         ("discard_sample", pa.string()),
         ("broken", pa.list_(pa.int64())),
         ("tallies", pa.binary()),
+        ("key_checksum", pa.int64()),
     ]
 )
 
@@ -73,6 +75,8 @@ class SliceFiles:
     discard_sample: str | None = None
     broken: list[int] = field(default_factory=list)
     """How many rows broke each of the table's rules."""
+    key_checksum: int = 0
+    """Of the keys that must be unique."""
     tallies: list[Tally] = field(default_factory=list)
     """What the rows say to each of the measures that are asked in passing."""
     _unmeasured: list[pa.RecordBatch] = field(default_factory=list)
@@ -181,4 +185,5 @@ class SliceFiles:
             "discard_sample": self.discard_sample,
             "broken": self.broken,
             "tallies": packed(self.tallies),
+            "key_checksum": signed(self.key_checksum),
         }

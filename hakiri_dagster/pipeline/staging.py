@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, DirectRows, FileOrigin
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, FileOrigin
 from hakiri_dagster.destinations.contract import (
     INGESTED_AT_COLUMN,
     LOAD_ID_COLUMN,
@@ -28,7 +28,10 @@ from hakiri_dagster.destinations.contract import (
     Refusal,
 )
 from hakiri_dagster.manifest.rule_spec import RowRule, id_of
+from hakiri_dagster.pipeline.key_digests import added
+from hakiri_dagster.pipeline.key_lookup import KeyLookup, RepeatedKeys
 from hakiri_dagster.pipeline.places import Place, Places
+from hakiri_dagster.pipeline.readable import slices_of, unreadable
 from hakiri_dagster.pipeline.row_json import rows_as_json, storable
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
@@ -63,21 +66,10 @@ class StagingPlan:
     keeps_misfits: bool = False
     rules: tuple[RowRule, ...] = ()
     measures: tuple[ColumnMeasure, ...] = ()
+    repeated: RepeatedKeys | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _Task(self).run(batches)
-
-
-@dataclass(frozen=True, slots=True)
-class DirectStaging:
-    """For `mapInArrow` over part numbers: rows are read where they are staged, spared the JVM and the way back."""
-
-    rows: DirectRows
-    plan: StagingPlan
-
-    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = (part for batch in numbers for part in batch.column(0).to_pylist())
-        return self.plan(batch for part in parts for batch in self.rows.read(part))
 
 
 class _Task:
@@ -90,6 +82,7 @@ class _Task:
         self._hashes = {origin.marker: origin.content_hash for origin in plan.files}
         self._places = Places(plan.files)
         self._measured = list(dict.fromkeys(measure.column for measure in plan.measures))
+        self._keys = KeyLookup(plan.repeated) if plan.repeated is not None else None
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -113,21 +106,13 @@ class _Task:
             self._encode(batch, slices)
 
     def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
-        plan = self._plan
-        cursor = batch.column(plan.cursor) if plan.cursor else None
-        markers = batch.column(FILE_COLUMN) if FILE_COLUMN in batch.schema.names else None
-        return plan.splitter.assign(batch.num_rows, cursor, markers)
+        return slices_of(batch, self._plan.splitter, self._plan.cursor)
 
     def _without_malformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Lines that could not be parsed have no cursor: they go with their file, or with rows that have none."""
-        if MALFORMED_COLUMN not in batch.schema.names:
+        broken = unreadable(batch, keeps_misfits=self._plan.keeps_misfits)
+        if broken is None:
             return batch
-        marks = batch.column(MALFORMED_COLUMN)
-        if marks.null_count == batch.num_rows:
-            return batch
-        broken = pc.is_valid(marks)
-        if self._plan.keeps_misfits:
-            broken = pc.and_(broken, pc.invert(pc.fill_null(pc.struct_field(marks, "readable"), True)))
         bad = batch.filter(broken)
         splitter = self._plan.splitter
         for index, place in enumerate(self._places.of(bad)):
@@ -172,6 +157,7 @@ class _Task:
         """Without the rows that rules say to skip. Each rule is asked of all rows, and counts those that break it; a
         row is set aside once."""
         keep = np.ones(batch.num_rows, dtype=bool)
+        batch = self._with_key_verdicts(batch, slices)
         for index, rule in enumerate(self._plan.rules):
             found = broken_by(rule, batch)
             if found is None:
@@ -188,6 +174,15 @@ class _Task:
         if keep.all():
             return batch, slices
         return batch.filter(pa.array(keep)), slices[keep]
+
+    def _with_key_verdicts(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> pa.RecordBatch:
+        if self._keys is None:
+            return batch
+        marked, sums = self._keys.marked(batch, slices)
+        for slice_index, checksum in sums.items():
+            files = self._files(slice_index)
+            files.key_checksum = added(files.key_checksum, checksum)
+        return marked
 
     def _keep(
         self,

@@ -16,6 +16,7 @@ from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.evolution import is_missed, look_at_columns, refusals, refused_changes, settle
+from hakiri_dagster.pipeline.key_plan import keys_of
 from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, lag_of, plan_text_of, shape_of
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
@@ -118,7 +119,9 @@ class Survey:
 
     def read(self, spark: SparkSession, slices: Sequence[Slice], *, tallied: bool) -> Reading:
         files = {file.path: file for file in self.discovery.files}
-        return self.source.read(spark, self.followed.read, cursor_of(self.table), slices, files, tallied=tallied)
+        twice = bool(keys_of(self.table.validation.row_level))
+        cursor = cursor_of(self.table)
+        return self.source.read(spark, self.followed.read, cursor, slices, files, tallied=tallied, twice=twice)
 
     def owed(self, wanted: Wanted) -> Due:
         """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""

@@ -68,3 +68,14 @@ def is_list(kind: pa.DataType) -> bool:
 
 def is_time(kind: pa.DataType) -> bool:
     return bool(at.is_date(kind) or at.is_timestamp(kind))
+
+
+def is_scalar(kind: pa.DataType) -> bool:
+    """A value that is one thing, which can be told from another by its bytes."""
+    return (
+        is_text(kind)
+        or is_bytes(kind)
+        or is_number(kind)
+        or is_time(kind)
+        or bool(at.is_boolean(kind) or at.is_time(kind))
+    )

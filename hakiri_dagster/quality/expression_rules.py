@@ -12,13 +12,8 @@ from hakiri_dagster.expressions.judging import holds
 from hakiri_dagster.expressions.reading import read_expression
 from hakiri_dagster.expressions.tree import Kind
 from hakiri_dagster.expressions.written import Judged, Misfit
-from hakiri_dagster.manifest.rule_spec import ExpressionRule, RowRule, id_of
+from hakiri_dagster.manifest.rule_spec import ExpressionRule, RowRule
 from hakiri_dagster.planning.arrow_types import is_bytes, is_text
-
-
-def verdict_of(rule: ExpressionRule) -> str:
-    """The column that says whether a row passes."""
-    return f"_hakiri_holds_{id_of(rule)}"
 
 
 def asked_of_spark(rules: Sequence[RowRule]) -> tuple[ExpressionRule, ...]:

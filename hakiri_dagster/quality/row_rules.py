@@ -1,7 +1,7 @@
 """Which rows of a batch break a rule: whole columns at a time, where the rows are staged.
 
 NULL passes every rule but `not_null`. A pattern is RE2's, whose time grows with the text and with nothing else. What an
-expression says of a row Spark has found out before (`expression_rules`).
+expression says of a row, and whether it is unique, was found out before (`verdicts`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from hakiri_dagster.manifest.rule_spec import (
     RangeRule,
     RegexRule,
     RowRule,
+    UniqueRule,
     fields_of,
     id_of,
 )
-from hakiri_dagster.planning.arrow_types import is_list, is_number, is_text, is_time
+from hakiri_dagster.planning.arrow_types import is_list, is_number, is_scalar, is_text, is_time
 from hakiri_dagster.quality import comparable, expression_rules, readable_as
+from hakiri_dagster.quality.verdicts import verdict_of
 
 Kinds = Mapping[str, pa.DataType]
 
@@ -42,8 +44,8 @@ def broken_by(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
 
 
 def _broken(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
-    if isinstance(rule, ExpressionRule):
-        return pc.invert(batch.column(expression_rules.verdict_of(rule)))
+    if isinstance(rule, ExpressionRule | UniqueRule):
+        return pc.invert(batch.column(verdict_of(rule)))
     array = _plain(batch.column(rule.field))
     match rule:
         case NotNullRule():
@@ -108,6 +110,10 @@ def shown(rule: RowRule) -> str:
         case ExpressionRule(expression=expression):
             text = " ".join(expression.split())
             return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} …"
+        case UniqueRule(fields=None, field=field):
+            return f"{field} is unique within the load"
+        case UniqueRule(fields=fields):
+            return f"({', '.join(fields or ())}) is unique within the load"
         case _:
             assert_never(rule)
 
@@ -129,6 +135,9 @@ def objections(rules: Sequence[RowRule], kinds: Kinds, *, whose: str = "the sour
 def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
     if isinstance(rule, ExpressionRule):
         return expression_rules.misfit(rule, kinds)
+    if isinstance(rule, UniqueRule):
+        deep = next((field for field in fields_of(rule) if not is_scalar(kinds[field])), None)
+        return None if deep is None else f"{deep} is {kinds[deep]}, which is no value to tell rows apart by"
     kind, field = kinds[rule.field], rule.field
     match rule:
         case NotNullRule():

@@ -6,8 +6,8 @@ come this way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -67,6 +67,9 @@ class ParquetParts:
                 refuse_changed([piece.file], self.label)
                 raise _broke_off(piece.file.path, error, self.label) from error
             refuse_changed([piece.file], self.label)
+
+    def only(self, names: Collection[str]) -> ParquetParts:
+        return replace(self, schema=pa.schema([field for field in self.schema if field.name in names]))
 
     def _rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(piece.file.path, buffer_size=_BUFFER_BYTES) as file:

@@ -109,6 +109,7 @@ class FilesTable:
         files: Mapping[str, FileState],
         *,
         tallied: bool = False,
+        twice: bool = False,
     ) -> Reading:
         states = self._needed(slices, files)
         refuse_changed(states, self.label)

@@ -67,13 +67,14 @@ class PostgresTable:
         files: Mapping[str, FileState],
         *,
         tallied: bool = False,
+        twice: bool = False,
     ) -> Reading:
         with ExitStack() as on_failure:
             holder = connect(self.config, self.label)
             on_failure.callback(holder.close)
             with source_errors(self.config, self.label):
                 holder.execute(SESSION_SETTINGS)
-                reader = self._plan(holder, schema, cursor, slices, shares=tallied)
+                reader = self._plan(holder, schema, cursor, slices, shares=tallied or twice)
             if reader.snapshot is None and not tallied:
                 holder.close()  # a single statement is consistent by itself
             frame = _frame(spark, reader)

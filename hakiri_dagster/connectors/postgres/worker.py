@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
@@ -54,6 +54,18 @@ class PartReader:
         except DRIVER_ERRORS as error:
             raise failure(error, self.config) from None  # the original quotes the statement with its values
 
+    def only(self, names: Collection[str]) -> PartReader:
+        """The server leaves out what is not asked for."""
+        kept = tuple(column for column in self.columns if column.name in names)
+        statement = sql.SQL("SELECT {} FROM ({{}}) AS rows ({})").format(
+            sql.SQL(", ").join(_place(self.columns.index(column)) for column in kept),
+            sql.SQL(", ").join(map(_place, range(len(self.columns)))),
+        )
+        around = statement.as_string()
+        return replace(
+            self, statements=tuple(around.replace("{}", inner, 1) for inner in self.statements), columns=kept
+        )
+
     def _begin(self, connection: adbc.Connection) -> None:
         """One transaction, so that settings and snapshot hold behind a pooler too."""
         _execute(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -72,3 +84,7 @@ class PartReader:
 def _execute(connection: adbc.Connection, statement: str) -> None:
     with closing(connection.cursor()) as cursor:
         cursor.execute(statement)
+
+
+def _place(index: int) -> sql.Identifier:
+    return sql.Identifier(f"c{index}")

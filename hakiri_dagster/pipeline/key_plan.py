@@ -1,0 +1,105 @@
+"""The keys that a table's rules want to be unique, seen before the rows are staged. Runs in Spark's workers."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.manifest.rule_spec import RowRule, UniqueRule, fields_of
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.key_digests import Digests, Slices, added, checksums, digests_of, keyed_rows, signed
+from hakiri_dagster.pipeline.key_runs import RUN_ROWS, Runs
+from hakiri_dagster.pipeline.readable import slices_of, unreadable
+from hakiri_dagster.pipeline.shapes import cursor_of
+from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
+from hakiri_dagster.quality.verdicts import verdict_of
+
+SEEN_SCHEMA = "file string, rows bigint, slice int, checksum bigint"
+_SEEN_ARROW = pa.schema([("file", pa.string()), ("rows", pa.int64()), ("slice", pa.int32()), ("checksum", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`place`: of the rule among the others of its type."""
+
+    place: int
+    fields: tuple[str, ...]
+    verdict: str
+
+    def of(self, batch: pa.RecordBatch, slices: Slices, seed: int) -> tuple[npt.NDArray[np.bool_], Digests]:
+        """Which rows have one, for NULL is none, and the digests of these."""
+        columns = [batch.column(name) for name in self.fields]
+        keyed = keyed_rows(columns)
+        if not keyed.all():
+            columns = [column.filter(pa.array(keyed)) for column in columns]
+        return keyed, digests_of(columns, self.place, slices[keyed], seed)
+
+
+def keys_of(rules: Sequence[RowRule]) -> tuple[Key, ...]:
+    unique = [rule for rule in rules if isinstance(rule, UniqueRule)]
+    return tuple(Key(place, fields_of(rule), verdict_of(rule)) for place, rule in enumerate(unique))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlan:
+    """What a worker needs to see them, pickled to it."""
+
+    directory: str
+    keys: tuple[Key, ...]
+    splitter: Splitter
+    cursor: str | None
+    keeps_misfits: bool
+    seed: int
+    run_rows: int
+
+    @classmethod
+    def of(cls, table: Table, directory: Path, splitter: Splitter) -> KeyPlan:
+        return cls(
+            directory=str(directory),
+            keys=keys_of(table.validation.row_level),
+            splitter=splitter,
+            cursor=cursor_of(table),
+            keeps_misfits=table.contract == "discard_value",
+            seed=secrets.randbits(64),
+            run_rows=RUN_ROWS,
+        )
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """What tells keys and slices."""
+        fields = {field for key in self.keys for field in key.fields}
+        return frozenset({*fields, *([self.cursor] if self.cursor else []), FILE_COLUMN, MALFORMED_COLUMN})
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        runs = Runs(Path(self.directory), self.run_rows)
+        sums: dict[int, int] = defaultdict(int)
+        for batch in batches:
+            if batch.num_rows:
+                self._see(batch, runs, sums)
+        runs.flush()
+        files = [{"file": file, "rows": rows} for file, rows in runs.written]
+        told = [{"slice": index, "checksum": signed(checksum)} for index, checksum in sums.items()]
+        yield pa.RecordBatch.from_pylist([*files, *told], schema=_SEEN_ARROW)
+
+    def _see(self, batch: pa.RecordBatch, runs: Runs, sums: dict[int, int]) -> None:
+        broken = unreadable(batch, keeps_misfits=self.keeps_misfits)
+        if broken is not None:
+            batch = batch.filter(pc.invert(broken))
+        slices = slices_of(batch, self.splitter, self.cursor)
+        if (slices == NO_SLICE).any():
+            mine = slices != NO_SLICE
+            batch, slices = batch.filter(pa.array(mine)), slices[mine]
+        for key in self.keys:
+            keyed, digests = key.of(batch, slices, self.seed)
+            runs.add(digests)
+            for index, checksum in checksums(digests, slices[keyed]).items():
+                sums[index] = added(sums[index], checksum)

@@ -1,0 +1,30 @@
+"""Which rows of a batch could be read, and which slices they belong to."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.pipeline.slices import Splitter
+
+
+def unreadable(batch: pa.RecordBatch, *, keeps_misfits: bool) -> pa.BooleanArray | None:
+    """Lines that could not be parsed; None if there is none. `keeps_misfits`: a value that does not fit its column
+    spoils no line."""
+    if MALFORMED_COLUMN not in batch.schema.names:
+        return None
+    marks = batch.column(MALFORMED_COLUMN)
+    if marks.null_count == batch.num_rows:
+        return None
+    broken = pc.is_valid(marks)
+    if keeps_misfits:
+        broken = pc.and_(broken, pc.invert(pc.fill_null(pc.struct_field(marks, "readable"), True)))
+    return broken
+
+
+def slices_of(batch: pa.RecordBatch, splitter: Splitter, cursor: str | None) -> npt.NDArray[np.int32]:
+    markers = batch.column(FILE_COLUMN) if FILE_COLUMN in batch.schema.names else None
+    return splitter.assign(batch.num_rows, batch.column(cursor) if cursor else None, markers)
