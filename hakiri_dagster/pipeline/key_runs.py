@@ -133,5 +133,5 @@ def repeated(digests: Digests) -> Digests:
     return digests[:-1][first] if len(digests) else digests
 
 
-def ranges_for(rows: int, rows_a_range: int = 4 * RUN_ROWS, least: int = 1) -> int:
-    return max(least, -(-rows // rows_a_range))
+def ranges_for(rows: int, rows_a_range: int = 2 * RUN_ROWS) -> int:
+    return max(1, -(-rows // rows_a_range))

@@ -149,7 +149,8 @@ def _stage(
     group: Sequence[ClaimedSlice],
     directory: Path,
 ) -> Staging:
-    table, reading = way.table, rows.reading
+    table, reading, tag = way.table, rows.reading, spark_tag(way.holder)
+    keys = KeyPlan.of(table, directory, rows.splitter)
     with translate_spark_errors():
         encoder = way.destination.encoder_plan(table, target, arrow_columns(rows.frame, loaded))
     plan = StagingPlan(
@@ -165,13 +166,7 @@ def _stage(
         keeps_misfits=table.contract == "discard_value",
         rules=table.validation.row_level,
         measures=tuple(one for one in _asked(way).in_passing if isinstance(one, ColumnMeasure)),
-        repeated=repeated_keys(
-            KeyPlan.of(table, directory, rows.splitter),
-            rows.frame,
-            rows.keys,
-            reading.explain,
-            tag=spark_tag(way.holder),
-        ),
+        repeated=repeated_keys(keys, rows.frame, rows.keys, reading.explain, tag=tag),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
         if rows.direct is not None:
@@ -179,7 +174,7 @@ def _stage(
         else:
             staged = map_in_arrow(rows.frame, plan, REPORT_SCHEMA)
         lines = RowLines(reading.lines(directory) if reading.lines is not None else None)
-        return Staging(staged, plan, tag=spark_tag(way.holder), explain=reading.explain, lines=lines)
+        return Staging(staged, plan, tag=tag, explain=reading.explain, lines=lines)
 
 
 def _reconciles(table: Table) -> bool:

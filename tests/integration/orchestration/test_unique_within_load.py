@@ -150,9 +150,9 @@ def test_values_of_all_kinds_are_compared(parquet_shop: ParquetShop, values: Any
 
 def test_a_table_that_an_expression_asks_as_well_agrees(parquet_shop: ParquetShop) -> None:
     expression = {"type": "expression", "expression": "id < 4", "on_fail": "skip", "id": "low"}
-    shop = parquet_shop({"id": [1, 2, 3, 4, 5], "email": ["a", "a", "b", "b", "c"]}, expression, UNIQUE)
+    shop = parquet_shop({"id": [0, 1, 2, 3, 4, 5], "email": ["", "a", "a", "b", "b", "c"]}, expression, UNIQUE)
     told = shop.apply()["orders"]
-    assert (told["rows"], told["quarantined"]) == (0, 5)
+    assert (told["rows"], told["quarantined"]) == (1, 5)
     assert shop.rows(KEPT) == [("low", "4"), ("low", "5"), *(("unique_within_load_email", id_) for id_ in "123")]
 
 
@@ -251,6 +251,6 @@ def test_rows_that_never_stay_the_same_are_not_published(
 
 def test_nothing_of_the_search_is_left_on_disk(csv_shop: Declare) -> None:
     shop = csv_shop(row_level=[UNIQUE])
-    shop.file("data/orders.csv", "id,email\n1,a\n2,a\n")
+    shop.file("data/orders.csv", "id,email\n1,a\n2,a\n3,b\n")
     assert shop.apply()["orders"]["error"] is None
     assert list((shop.root / ".hakiri" / "candidates").rglob("*.keys")) == []
