@@ -110,10 +110,10 @@ def shown(rule: RowRule) -> str:
         case ExpressionRule(expression=expression):
             text = " ".join(expression.split())
             return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} …"
-        case UniqueRule(fields=None, field=field):
-            return f"{field} is unique within the load"
-        case UniqueRule(fields=fields):
-            return f"({', '.join(fields or ())}) is unique within the load"
+        case UniqueRule():
+            names = fields_of(rule)
+            told = names[0] if len(names) == 1 else f"({', '.join(names)})"
+            return f"{told} is unique within the load"
         case _:
             assert_never(rule)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from hakiri_dagster.manifest.rule_spec import RowRule, RowRules, id_of
+from hakiri_dagster.manifest.rule_spec import RowRule, RowRules, fields_of, id_of
 from hakiri_dagster.quality.row_rules import broken_by, objections, shown
 
 RULE: TypeAdapter[RowRule] = TypeAdapter(RowRule)
@@ -149,3 +149,36 @@ def test_a_rule_that_makes_no_sense_is_refused(rules: list[dict[str, Any]], told
     with pytest.raises(ValidationError) as raised:
         TypeAdapter(RowRules).validate_python(rules)
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "told"),
+    [
+        ({"field": "email"}, "unique_within_load_email", "email is unique within the load"),
+        ({"fields": ["email"]}, "unique_within_load_email", "email is unique within the load"),
+        ({"fields": ["a", "b"]}, "unique_within_load_a_b", "(a, b) is unique within the load"),
+        ({"fields": ["A", "b"]}, "unique_within_load_a_b_08eb65ad", "(A, b) is unique within the load"),
+    ],
+)
+def test_a_key_names_its_rule(said: dict[str, Any], name: str, told: str) -> None:
+    asked = RULE.validate_python({"type": "unique_within_load"} | said)
+    assert (id_of(asked), shown(asked)) == (name, told)
+
+
+@pytest.mark.parametrize("said", [{}, {"field": "a", "fields": ["a"]}, {"fields": []}, {"fields": ["a", "a"]}])
+def test_a_key_has_either_a_field_or_fields(said: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        RULE.validate_python({"type": "unique_within_load"} | said)
+
+
+def test_an_expression_is_named_after_its_text_unless_it_has_an_id() -> None:
+    named = {id_of(RULE.validate_python({"type": "expression", "expression": text})) for text in ("a > 1", "a > 2")}
+    assert len(named) == 2
+    assert all(name.startswith("expression_") for name in named)
+    assert id_of(RULE.validate_python({"type": "expression", "expression": "a > 1", "id": "low"})) == "low"
+
+
+def test_rules_know_all_columns_that_they_are_about() -> None:
+    asked = RULE.validate_python({"type": "expression", "expression": "`a b` > c AND c > 0"})
+    assert fields_of(asked) == ("a b", "c")
+    assert fields_of(rule(type="compare", op="<", other="w")) == ("v", "w")
