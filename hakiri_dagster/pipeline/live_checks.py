@@ -16,7 +16,7 @@ from hakiri_dagster.destinations.contract import LoadAnswers
 from hakiri_dagster.destinations.quarantine_contract import KeptChoice
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest import rule_spec, validator_spec
-from hakiri_dagster.manifest.rule_spec import RowRule, fields_of
+from hakiri_dagster.manifest.rule_spec import RowRule, UniqueRule, fields_of
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.manifest.validator_spec import DatasetValidator
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rule, of_validator
@@ -30,7 +30,16 @@ from hakiri_dagster.planning.chunks import FULL_KEY, Chunk, Slice, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality import row_rules
 from hakiri_dagster.quality.expression_rules import asked_of_spark
-from hakiri_dagster.quality.measures import AboutLoad, Answer, Checksums, Measure, RowsSetAside
+from hakiri_dagster.quality.measures import (
+    AboutLoad,
+    Answer,
+    Checksums,
+    Duplicates,
+    Measure,
+    Rows,
+    RowsSetAside,
+    Violations,
+)
 from hakiri_dagster.quality.row_rules import broken_by
 from hakiri_dagster.quality.validators.registry import digest_of, questions
 
@@ -120,7 +129,9 @@ def _of_rules(live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:
     columns = () if found is None else found.columns
     kinds = {column.name: arrow_type(column.spark_type) for column in columns}
     unfit = {rule_spec.id_of(rule): list(row_rules.objections([rule], kinds, whose="the target")) for rule in rules}
-    asked = [rule for rule in rules if not unfit[rule_spec.id_of(rule)]]
+    fit = [rule for rule in rules if not unfit[rule_spec.id_of(rule)]]
+    yield from (_of_keys(live, rule) for rule in fit if isinstance(rule, UniqueRule))
+    asked = [rule for rule in fit if not isinstance(rule, UniqueRule)]
     wanted = {name for rule in asked for name in fields_of(rule)}
     schema = SourceSchema(tuple(column for column in columns if column.name in wanted), ())
     rows, broken = _counted(live, asked, schema) if asked else (0, [])
@@ -128,6 +139,16 @@ def _of_rules(live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:
     for rule in rules:
         if reasons := unfit[rule_spec.id_of(rule)]:
             yield _not_asked(rule, reasons)
+
+
+def _of_keys(live: LiveTable, rule: UniqueRule) -> Outcome:
+    """Of all rows together, which the destination has."""
+    duplicates = Duplicates(fields_of(rule))
+    answers = live.way.destination.ask(live.table, (Rows(), duplicates))
+    rows, found = answers[Rows()], answers[duplicates]
+    if not isinstance(rows, int) or not isinstance(found, Violations):
+        return _not_asked(rule, ["the target does not exist yet"])
+    return of_rule(rule, rows, found.rows)
 
 
 def _not_asked(rule: RowRule, reasons: Sequence[str]) -> Outcome:

@@ -16,6 +16,7 @@ Declare = Callable[..., ShopProject]
 RULES = [
     {"type": "not_null", "field": "name"},
     {"type": "range", "field": "id", "max": 9, "on_fail": "skip"},
+    {"type": "unique_within_load", "field": "name", "on_fail": "warn"},
     {"type": "expression", "id": "short", "expression": "length(name) < 4", "on_fail": "warn"},
 ]
 VALIDATORS = {
@@ -49,6 +50,7 @@ def test_every_check_is_asked_of_the_target_as_it_is(csv_shop: Declare) -> None:
         "no_rows_set_aside": (False, "1"),
         "not_null_name": (False, "1 of 5 row(s) break it"),
         "range_id": (False, "3 of 5 row(s) break it"),
+        "unique_within_load_name": (False, "2 of 5 row(s) break it"),
         "short": (False, "1 of 5 row(s) break it"),
         "row_count": (True, "5 row(s)"),
         "duplicate_key_name": (False, "2 of 5 row(s) share (name) with others: (bob) 2 times"),
