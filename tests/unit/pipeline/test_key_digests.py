@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hakiri_dagster.errors import SourceUnavailable
@@ -101,6 +101,7 @@ words = st.integers(0, 3) | st.integers(2**64 - 4, 2**64 - 1) | st.integers(0, 2
 """Few enough that halves are the same now and then."""
 
 
+@settings(deadline=None)  # it writes files
 @given(st.lists(st.tuples(words, words), max_size=60), st.integers(1, 5), st.integers(1, 4))
 def test_what_several_runs_hold_more_than_once_is_found_range_by_range(
     keys: list[tuple[int, int]], ranges: int, runs: int
