@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.pipeline.candidate import Staging
+from hakiri_dagster.pipeline.row_lines import RowLines
 from hakiri_dagster.pipeline.slice_files import REPORT_SCHEMA
 from hakiri_dagster.planning.chunks import WholeTable
 from tests.unit.pipeline.test_staging import staging
@@ -29,7 +30,7 @@ def test_a_reading_that_nobody_waits_for_any_more_is_ended(spark: SparkSession, 
             time.sleep(0.01)
 
     job = spark.range(1).mapInArrow(endless, REPORT_SCHEMA)
-    reading = Staging(job, staging(directory, [WholeTable()]), tag="run", explain=lambda _: None)
+    reading = Staging(job, staging(directory, [WholeTable()]), tag="run", explain=lambda _: None, lines=RowLines(None))
     while not begun.exists():
         reading.wait_a_moment()
     reading.close()
