@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, case, null, select, update
+from sqlalchemy import Connection, Row, case, null, or_, select, update
 
 from hakiri_dagster.audit.chunk_rows import Values, bounds_from_json, from_row, to_values
 from hakiri_dagster.audit.claiming import ClaimRequest, HolderIsDead, claim_rows
@@ -36,7 +36,7 @@ class ChunkReader:
     def held(self, pipeline_id: str, table: str, holder_is_dead: HolderIsDead) -> tuple[BusyChunk, ...]:
         """Chunks that somebody who lives works on."""
         query = select(_C.chunk_id, _C.holder_node, _C.leased_until).where(
-            *of_table(pipeline_id, table), _C.status == "running"
+            *of_table(pipeline_id, table), _C.leased_until.is_not(None)
         )
 
         def work(connection: Connection) -> tuple[BusyChunk, ...]:
@@ -128,7 +128,7 @@ class ChunkStore(ChunkReader):
 
 def save_states(connection: Connection, pipeline_id: str, table: str, states: Sequence[ChunkState]) -> None:
     def freed(proposed: Proposed) -> Values:
-        kept = proposed["status"] == "running"
+        kept = or_(proposed["status"] == "running", _C.status != "running")  # by an attempt, or by a replay
         return {name: case((kept, _C[name]), else_=null()) for name in _free()}
 
     upsert(

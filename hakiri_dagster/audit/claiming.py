@@ -54,7 +54,7 @@ def _judge(
     if row is None:
         return BusyChunk(due.key, None)
     dead = None
-    if row.status == "running":
+    if row.leased_until is not None:  # by an attempt, or by a replay of what the chunk has set aside
         if row.leased_until > now and is_dead(row.holder_node) is not True:
             return BusyChunk(due.key, row.holder_node)
         dead = DeadAttempt(row.holder_node, row.attempts)

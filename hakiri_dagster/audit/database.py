@@ -11,6 +11,7 @@ from hakiri_dagster.audit.chunks import ChunkReader, ChunkStore
 from hakiri_dagster.audit.cursors import CursorReader, CursorStore
 from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sqlite_transactions
 from hakiri_dagster.audit.files import FileReader, FileStore
+from hakiri_dagster.audit.holds import HoldStore
 from hakiri_dagster.audit.migrations import migrate
 from hakiri_dagster.audit.runs import RunReader, RunStore
 from hakiri_dagster.audit.schema_log import SchemaReader, SchemaStore
@@ -63,6 +64,7 @@ class AuditDb(AuditView):
         self.tables = TableStore(transactions)
         self.alerts = AlertStore(transactions)
         self.schemas = SchemaStore(transactions)
+        self.holds = HoldStore(transactions)
 
 
 def open_audit(url: str | None, state_dir: Path) -> AuditDb:

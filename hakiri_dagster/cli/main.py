@@ -236,6 +236,23 @@ def quarantine_show(
     _exit(show(_project, pipeline_id, table, Filters(rule, field, run, chunk), limit, as_json))
 
 
+@quarantine_app.command("replay")
+def quarantine_replay(
+    pipeline_id: Id,
+    table: OfTable = None,
+    rule: Rule = None,
+    field: Field = None,
+    run: OfRun = None,
+    chunk: OfChunk = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Load rows that were set aside and that pass by now. The others stay."""
+    from hakiri_dagster.cli.quarantine_commands import Filters
+    from hakiri_dagster.cli.replay_command import replay
+
+    _exit(replay(_project, pipeline_id, table, Filters(rule, field, run, chunk), as_json=as_json))
+
+
 @quarantine_app.command("purge")
 def quarantine_purge(
     pipeline_id: Id,

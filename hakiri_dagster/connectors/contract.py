@@ -26,6 +26,10 @@ MALFORMED_COLUMN = "_hakiri_malformed"
 """A struct of `line`, the text of a line that could not be parsed, and `reason`; NULL for a good row. `readable`: it is
 a row all the same, in which the values that are not of their columns' types are NULL."""
 
+KEPT_COLUMN = "_hakiri_kept"
+"""Of rows that come out of the quarantine, a struct: their `id` there, the index of their `slice`, and what was settled
+when they were read, if anything: the `verdict`, and its `reason`."""
+
 SPLIT_COLUMN = "_hakiri_split"
 """At which byte of its file the part begins that a row came with (bigint), where a source has lines."""
 

@@ -6,7 +6,7 @@ state visible together with its ledger row, in one transaction; undo leaves no t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hakiri_dagster.destinations.backups_contract import Backup, Restored
 from hakiri_dagster.destinations.hooks_contract import Attempt, HookSession, Relation
-from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice
+from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice, KeptLine, Replay, Verdicts
 from hakiri_dagster.destinations.refusals_contract import RefusedRows
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.manifest.tables import Table
@@ -25,6 +25,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import HookName, OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
+from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
 from hakiri_dagster.quality.measures import Answers, Measure
 from hakiri_dagster.quality.validators.registry import Asked
 
@@ -33,6 +34,10 @@ SOURCE_FILE_HASH_COLUMN = "_source_file_hash"
 INGESTED_AT_COLUMN = "_hakiri_ingested_at"
 ROW_HASH_COLUMN = "_hakiri_row_hash"
 PROVENANCE_COLUMNS = frozenset({LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, INGESTED_AT_COLUMN, ROW_HASH_COLUMN})
+
+KEPT_ID_COLUMN = "_hakiri_kept_id"
+"""In the candidate of a replay only, and in no target: which row of the quarantine it is (bigint), for those that the
+destination refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,9 @@ class Fence:
 @dataclass(frozen=True, slots=True)
 class Load:
     """One slice on its way into one target. `supersedes` are chunks whose rows it replaces, whatever its bounds.
-    `occasion` is what several runs have in common: one `apply`, one tick, one backfill."""
+    `occasion` is what several runs have in common: one `apply`, one tick, one backfill. `texts`: columns that are texts
+    at the source, whatever the target makes of them. `replay`: of rows that were set aside; they join those that are
+    published within the bounds, and replace none."""
 
     table: Table
     slice: Slice
@@ -136,6 +143,8 @@ class Load:
     supersedes: tuple[str, ...] = ()
     occasion: str | None = None
     asked: Asked = field(default_factory=Asked)
+    texts: frozenset[str] = frozenset()
+    replay: Replay | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +186,8 @@ class Mark:
 class BadRow:
     """A row set aside, or one that somebody is to hear of. `row` is JSON text; `source_line` is where it begins, from 1
     on, in a file that has lines; `on_fail` what the rule says of it: only what it says to `skip` is missing from the
-    target. `file_hash`: of the content of its file, where that is all that is known of it."""
+    target. `file_hash`: of the content of its file, where that is all that is known of it; `kept_id`: of one that comes
+    out of the quarantine, its id there."""
 
     rule: str
     message: str
@@ -186,6 +196,7 @@ class BadRow:
     source_line: int | None = None
     on_fail: RowOnFail = "skip"
     file_hash: bytes | None = None
+    kept_id: int | None = None
 
 
 class Candidate(Protocol):
@@ -298,6 +309,27 @@ class Destination(Protocol):
 
     def purge_quarantine(self, table: Table, choice: KeptChoice) -> int:
         """How many rows are gone. They are not looked at again."""
+        ...
+
+    def kept_by_load(self, table: Table, choice: KeptChoice) -> Sequence[KeptOfLoad]:
+        """How many rows each load has set aside."""
+        ...
+
+    def live_loads(self, table: Table, bounds: Bounds) -> Sequence[LiveLoad]:
+        """The loads that have rows within the bounds, as the ledger knows them."""
+        ...
+
+    def kept_lines(self, table: Table, choice: KeptChoice, loads: Collection[int]) -> Generator[KeptLine]:
+        """The rows that these loads have set aside and that could be read, by chunk, in the order of their ids."""
+        ...
+
+    def prepare_replay(self, load: Load, candidate: Candidate, verdicts: Verdicts) -> PreparedLoad:
+        """As `prepare`; what the verdicts say of the quarantine, and which rows the destination refuses, is published
+        with the rows. The candidate has `KEPT_ID_COLUMN`."""
+        ...
+
+    def note_verdicts(self, load: Load, verdicts: Verdicts, refused: Iterable[BadRow]) -> None:
+        """Of a replay in which no row passed, and that publishes nothing."""
         ...
 
     def doubts(self, table: Table, measures: Sequence[Measure]) -> Sequence[Doubt]:

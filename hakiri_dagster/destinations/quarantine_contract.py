@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 
@@ -32,6 +34,53 @@ class KeptRow:
     source_file: str | None
     source_line: int | None
     kept_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLine:
+    """A row as it is to be read once more. `row` is JSON text without line breaks."""
+
+    id: int
+    chunk_key: str
+    load_id: int
+    source_file: str | None
+    row: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Of a load whose rows come out of the quarantine. `beside`: the loads that had rows within its bounds when they
+    were chosen; `of`: those among them that are its own chunk's."""
+
+    beside: frozenset[int]
+    of: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a row when it was tried again. `kept_id` is its own in the quarantine. `on_fail`: `skip` of a row
+    that stays, `warn` of one that is loaded and kept as well."""
+
+    kept_id: int
+    rule: str
+    message: str
+    on_fail: RowOnFail
+
+
+class Verdicts(Protocol):
+    """Of the rows of one replay. Rows stream; each is gone through several times."""
+
+    def tried(self) -> Iterator[int]:
+        """The ids of all rows that were read."""
+        ...
+
+    def told(self) -> Iterator[Verdict]:
+        """Of rows that stay as they are, `skip` without a rule; of the others that are not just loaded, why."""
+        ...
+
+    def overtaken(self) -> Iterator[int]:
+        """The ids of rows that a later load has read again, so that they are obsolete here."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

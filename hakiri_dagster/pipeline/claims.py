@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -84,7 +84,8 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
     if way.table.in_order:
         claims, behind = _first_in_turn(store, turn, claims)
         waiting |= behind
-    with _kept_alive(store, claims.claimed, way.settings.lease_ttl_seconds):
+    ttl = way.settings.lease_ttl_seconds
+    with kept_alive(lambda: store.heartbeat(claims.claimed, ttl), ttl):
         taken: tuple[ClaimedSlice, ...] = ()
         try:
             taken = _fenced(way, claims.claimed, owed.overtaken)
@@ -166,14 +167,14 @@ def _give_back(store: ChunkStore, claims: Sequence[Claim]) -> None:
 
 
 @contextmanager
-def _kept_alive(store: ChunkStore, claims: Sequence[Claim], ttl_seconds: int) -> Iterator[None]:
+def kept_alive(heartbeat: Callable[[], object], ttl_seconds: int) -> Iterator[None]:
     """Renews the leases until the block ends. A lease that was lost shows at publish, by the fence."""
     stop = threading.Event()
 
     def renew() -> None:
         while not stop.wait(ttl_seconds / 3):
             with suppress(HakiriError):  # an audit DB that is away for a while: the next beat may reach it
-                store.heartbeat(claims, ttl_seconds)
+                heartbeat()
 
     thread = threading.Thread(target=renew, name="lease-heartbeat", daemon=True)
     thread.start()

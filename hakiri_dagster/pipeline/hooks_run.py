@@ -13,9 +13,10 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Protocol
 
 from hakiri_dagster.audit.alerts import Alert
-from hakiri_dagster.destinations.contract import Load, PreparedLoad
+from hakiri_dagster.destinations.contract import Fence, Load, PreparedLoad
 from hakiri_dagster.destinations.hooks_contract import Attempt, Relation
 from hakiri_dagster.errors import HakiriError, HookFailed, HooksBusy, HookUnavailable
 from hakiri_dagster.hooks.context import HookContext, Phase
@@ -23,7 +24,6 @@ from hakiri_dagster.hooks.kinds import run
 from hakiri_dagster.hooks.surroundings import Surroundings
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.alerts import raise_alert
-from hakiri_dagster.pipeline.claims import ClaimedSlice
 from hakiri_dagster.pipeline.phase_session import PhaseSession
 from hakiri_dagster.pipeline.retries import retried
 from hakiri_dagster.pipeline.way import Way
@@ -42,7 +42,17 @@ class HookRun:
     warns: bool = False
 
 
-def pre_hooks(way: Way, slices: Sequence[ClaimedSlice]) -> Generator[HookRun, None, HakiriError | None]:
+class Fenced(Protocol):
+    """A chunk that this worker alone may publish into."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def fence(self) -> Fence: ...
+
+
+def pre_hooks(way: Way, slices: Sequence[Fenced]) -> Generator[HookRun, None, HakiriError | None]:
     """Answers why nothing may be loaded, if so."""
     hooks = named(way.table.load.pre_hook)
     context = _context(way.table, "pre_hook", way.run_id, [slice_.key for slice_ in slices])

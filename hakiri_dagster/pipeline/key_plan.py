@@ -13,17 +13,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN
 from hakiri_dagster.manifest.rule_spec import RowRule, UniqueRule, fields_of
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.key_digests import Digests, Slices, added, checksums, digests_of, keyed_rows, signed
 from hakiri_dagster.pipeline.key_runs import RUN_ROWS, Runs
-from hakiri_dagster.pipeline.readable import slices_of, unreadable
+from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
 from hakiri_dagster.quality.verdicts import verdict_of
 
 SEEN_SCHEMA = "file string, rows bigint, slice int, checksum bigint"
+_MARKS = (FILE_COLUMN, MALFORMED_COLUMN, KEPT_COLUMN)
 _SEEN_ARROW = pa.schema([("file", pa.string()), ("rows", pa.int64()), ("slice", pa.int32()), ("checksum", pa.int64())])
 
 
@@ -77,7 +78,7 @@ class KeyPlan:
     def columns(self) -> frozenset[str]:
         """What tells keys and slices."""
         fields = {field for key in self.keys for field in key.fields}
-        return frozenset({*fields, *([self.cursor] if self.cursor else []), FILE_COLUMN, MALFORMED_COLUMN})
+        return frozenset({*fields, *([self.cursor] if self.cursor else []), *_MARKS})
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         runs = Runs(Path(self.directory), self.run_rows)
@@ -91,9 +92,9 @@ class KeyPlan:
         yield pa.RecordBatch.from_pylist([*files, *told], schema=_SEEN_ARROW)
 
     def _see(self, batch: pa.RecordBatch, runs: Runs, sums: dict[int, int]) -> None:
-        broken = unreadable(batch, keeps_misfits=self.keeps_misfits)
-        if broken is not None:
-            batch = batch.filter(pc.invert(broken))
+        for apart in (unreadable(batch, keeps_misfits=self.keeps_misfits), settled(batch)):
+            if apart is not None:
+                batch = batch.filter(pc.invert(apart))
         slices = slices_of(batch, self.splitter, self.cursor)
         if (slices == NO_SLICE).any():
             mine = slices != NO_SLICE

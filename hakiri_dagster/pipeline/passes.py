@@ -11,8 +11,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from hakiri_dagster.connectors.contract import DirectRows, Reading
-from hakiri_dagster.destinations.contract import BadRow, Load, LoadAnswers, Target
+from hakiri_dagster.destinations.contract import BadRow, Fence, Load, LoadAnswers, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.manifest.rule_spec import RowRule
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
@@ -30,6 +31,7 @@ from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.staging import StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.arrow_types import arrow_type, is_text
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality.expression_rules import asked_of_spark
 from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure
@@ -101,11 +103,15 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         spark = way.spark()
         reading = survey.read(spark, [claim.slice for claim in group], tallied=_reconciles(way.table))
     try:
-        rows = _read_rows(way, reading, survey.schema, group)
-        staging = _stage(way, target, rows, survey.schema, group, directory)
+        splitter = Splitter.of(
+            [claim.slice.bounds for claim in group], {file.path: file.marker for file in reading.files}
+        )
+        rows = read_rows(way, reading, survey.schema, splitter, way.table.validation.row_level)
+        staging = stage(way, target, rows, survey.schema, [claim.fence for claim in group], directory, _asked(way))
+        source = _reconciliation(way, rows, group)
         try:
             only_chunk = len(survey.chunks) == 1
-            slices = (_slice(way, target, staging, rows, *each, only_chunk=only_chunk) for each in enumerate(group))
+            slices = (_slice(way, target, staging, source, *each, only_chunk=only_chunk) for each in enumerate(group))
             yield Staged(tuple(slices), staging)
         finally:
             staging.close()
@@ -114,41 +120,44 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadRows:
-    """`direct`: they need not pass through the frame. `keys`: nor what tells the keys of unique rows."""
+class ReadRows:
+    """`projected` is what is to be stored, `frame` also has what Spark says of the `rules`. `direct`: the rows need not
+    pass through the frame. `keys`: nor what tells the keys of unique rows."""
 
     reading: Reading
+    projected: DataFrame
     frame: DataFrame
     splitter: Splitter
     direct: DirectRows | None
     keys: DirectRows | None
-    source: Reconciliation
+    rules: tuple[RowRule, ...]
 
 
-def _read_rows(way: Way, reading: Reading, loaded: SourceSchema, group: Sequence[ClaimedSlice]) -> _ReadRows:
-    table, slices = way.table, [claim.slice for claim in group]
+def read_rows(
+    way: Way, reading: Reading, loaded: SourceSchema, splitter: Splitter, rules: tuple[RowRule, ...]
+) -> ReadRows:
+    table = way.table
     empty_as_null = table.load.empty_as_null if table.load.empty_as_null is not None else way.source.text_format
     full_provenance = table.load.provenance == "full"
-    expressions = asked_of_spark(table.validation.row_level)
+    expressions = asked_of_spark(rules)
     with translate_spark_errors():
-        frame = project(reading, loaded, empty_as_null=empty_as_null, with_row_hash=full_provenance)
-    splitter = Splitter.of([one.bounds for one in slices], {file.path: file.marker for file in reading.files})
+        projected = project(reading, loaded, empty_as_null=empty_as_null, with_row_hash=full_provenance)
+        frame = with_verdicts(projected, expressions, reading.schema)
     direct = None if empty_as_null or full_provenance or expressions else reading.direct
-    validators = table.validation.dataset_level.validators
-    source = Reconciliation(reading, frame, splitter, cursor_of(table), slices, validators)
-    with translate_spark_errors():
-        frame = with_verdicts(frame, expressions, reading.schema)
-    return _ReadRows(reading, frame, splitter, direct, None if empty_as_null else reading.direct, source)
+    keys = None if empty_as_null else reading.direct
+    return ReadRows(reading, projected, frame, splitter, direct, keys, rules)
 
 
-def _stage(
+def stage(
     way: Way,
     target: Target,
-    rows: _ReadRows,
+    rows: ReadRows,
     loaded: SourceSchema,
-    group: Sequence[ClaimedSlice],
+    fences: Sequence[Fence],
     directory: Path,
+    asked: Asked,
 ) -> Staging:
+    """Sets Spark to work. `fences` are the slices', in their order."""
     table, reading, tag = way.table, rows.reading, spark_tag(way.holder)
     keys = KeyPlan.of(table, directory, rows.splitter)
     with translate_spark_errors():
@@ -158,14 +167,14 @@ def _stage(
         encoder=encoder,
         source_columns=tuple(column.name for column in reading.schema.columns),
         splitter=rows.splitter,
-        load_ids=tuple(claim.fence.load_id for claim in group),
+        load_ids=tuple(fence.load_id for fence in fences),
         files=reading.files,
         cursor=cursor_of(table),
         ingested_at=datetime.now(UTC) if table.load.provenance == "full" else None,
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
-        rules=table.validation.row_level,
-        measures=tuple(one for one in _asked(way).in_passing if isinstance(one, ColumnMeasure)),
+        rules=rows.rules,
+        measures=tuple(one for one in asked.in_passing if isinstance(one, ColumnMeasure)),
         repeated=repeated_keys(keys, rows.frame, rows.keys, reading.explain, tag=tag),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
@@ -181,12 +190,25 @@ def _reconciles(table: Table) -> bool:
     return bool(table.validation.dataset_level.row_count_matches_source)
 
 
+def _reconciliation(way: Way, rows: ReadRows, group: Sequence[ClaimedSlice]) -> Reconciliation:
+    table, slices = way.table, [claim.slice for claim in group]
+    validators = table.validation.dataset_level.validators
+    return Reconciliation(rows.reading, rows.projected, rows.splitter, cursor_of(table), slices, validators)
+
+
 def _asked(way: Way) -> Asked:
     return Asked.by(way.table.validation.dataset_level.validators, portable=not way.source.tallies_itself)
 
 
 def _slice(
-    way: Way, target: Target, staging: Staging, rows: _ReadRows, index: int, claim: ClaimedSlice, *, only_chunk: bool
+    way: Way,
+    target: Target,
+    staging: Staging,
+    source: Reconciliation,
+    index: int,
+    claim: ClaimedSlice,
+    *,
+    only_chunk: bool,
 ) -> StagedSlice:
     load = Load(
         table=way.table,
@@ -199,5 +221,6 @@ def _slice(
         supersedes=claim.claim.due.supersedes,
         occasion=way.occasion,
         asked=_asked(way),
+        texts=frozenset(one.name for one in source.reading.schema.columns if is_text(arrow_type(one.spark_type))),
     )
-    return StagedSlice(claim, load, staging.candidate(index), only_chunk, staging, rows.source, index)
+    return StagedSlice(claim, load, staging.candidate(index), only_chunk, staging, source, index)

@@ -13,12 +13,13 @@ from pyspark.sql.types import StringType
 
 from hakiri_dagster.connectors.contract import (
     FILE_COLUMN,
+    KEPT_COLUMN,
     MALFORMED_COLUMN,
     RECORD_COLUMN,
     SPLIT_COLUMN,
     Reading,
 )
-from hakiri_dagster.destinations.contract import ROW_HASH_COLUMN
+from hakiri_dagster.destinations.contract import KEPT_ID_COLUMN, ROW_HASH_COLUMN
 from hakiri_dagster.manifest.rule_spec import ExpressionRule
 from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import SourceSchema
@@ -33,7 +34,7 @@ def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with
     columns = [_value(name, empty_as_null and name in texts) for name in names]
     if with_row_hash:
         columns.append(F.xxhash64(*[quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
-    marks = (MALFORMED_COLUMN, FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN)
+    marks = (MALFORMED_COLUMN, FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN, KEPT_COLUMN)
     markers = [name for name in marks if name in reading.frame.columns]
     return reading.frame.select(*columns, *markers)
 
@@ -67,7 +68,8 @@ def quoted(name: str) -> Column:
 def arrow_columns(frame: DataFrame, schema: SourceSchema) -> Mapping[str, pa.DataType]:
     """The Arrow types in which the workers will see the columns."""
     wanted = {column.name for column in schema.columns} | {ROW_HASH_COLUMN}
-    return dict(_arrow_fields(frame, wanted))
+    kept = {KEPT_ID_COLUMN: pa.int64()} if KEPT_COLUMN in frame.columns else {}
+    return dict(_arrow_fields(frame, wanted)) | kept
 
 
 def _arrow_fields(frame: DataFrame, wanted: set[str]) -> Iterator[tuple[str, pa.DataType]]:

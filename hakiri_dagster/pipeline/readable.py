@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN
 from hakiri_dagster.pipeline.slices import Splitter
 
 
@@ -25,6 +25,16 @@ def unreadable(batch: pa.RecordBatch, *, keeps_misfits: bool) -> pa.BooleanArray
     return broken
 
 
+def settled(batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    """Rows out of the quarantine of which there was nothing left to ask when they were read; None if there are none."""
+    if KEPT_COLUMN not in batch.schema.names:
+        return None
+    done = pc.is_valid(pc.struct_field(batch.column(KEPT_COLUMN), "verdict"))
+    return done if pc.any(done).as_py() else None
+
+
 def slices_of(batch: pa.RecordBatch, splitter: Splitter, cursor: str | None) -> npt.NDArray[np.int32]:
+    if KEPT_COLUMN in batch.schema.names:
+        return np.asarray(pc.struct_field(batch.column(KEPT_COLUMN), "slice"), dtype=np.int32)
     markers = batch.column(FILE_COLUMN) if FILE_COLUMN in batch.schema.names else None
     return splitter.assign(batch.num_rows, batch.column(cursor) if cursor else None, markers)

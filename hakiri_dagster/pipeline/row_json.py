@@ -24,15 +24,25 @@ def _values(column: pa.Array) -> list[object]:
         return list(column.cast(pa.string()).to_pylist())
     if at.is_string(kind) and not pc.any(pc.match_substring(column, "\0")).as_py():
         return list(column.to_pylist())
+    if at.is_timestamp(kind):
+        return _moments(column)
     return [storable(value) for value in column.to_pylist()]
+
+
+def _moments(column: pa.Array) -> list[object]:
+    """Python knows no years before 1 and after 9999."""
+    try:
+        return [storable(value) for value in column.to_pylist()]
+    except (OverflowError, ValueError):
+        return list(column.cast(pa.string()).to_pylist())
 
 
 def storable(value: object) -> object:
     match value:
         case None | bool() | int():
             return value
-        case float():
-            return value if math.isfinite(value) else str(value)
+        case float():  # numbers of jsonb have no negative zero
+            return value if math.isfinite(value) and (value or math.copysign(1, value) > 0) else str(value)
         case str():
             return value.replace("\x00", "\\u0000")
         case bytes():

@@ -104,7 +104,7 @@ class Runtime:
         return self._destinations[key]
 
     def survey(self, table: Table, spark: SparkProvider | None = None) -> Survey:
-        session = spark or self._own_spark
+        session = spark or self.open_spark
         try:
             return look(table, self.source(table), self.destination(table), self.audit, session)
         except EngineLost:  # says nothing of the table, and the next one who asks gets a new engine
@@ -169,7 +169,7 @@ class Runtime:
         chosen = self.settings.candidates_dir
         return Path(chosen) if chosen else self.project.state_dir / "candidates"
 
-    def _own_spark(self) -> SparkSession:
+    def open_spark(self) -> SparkSession:
         """For text files whose types or extent were never looked at; the session is shared with later loads."""
         return open_session(self.settings, self.project.state_dir)
 

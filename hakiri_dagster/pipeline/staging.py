@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, FileOrigin
+from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN, FileOrigin
 from hakiri_dagster.destinations.contract import (
     INGESTED_AT_COLUMN,
+    KEPT_ID_COLUMN,
     LOAD_ID_COLUMN,
     SOURCE_FILE_HASH_COLUMN,
     EncoderPlan,
@@ -31,7 +32,7 @@ from hakiri_dagster.manifest.rule_spec import RowRule, id_of
 from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.key_lookup import KeyLookup, RepeatedKeys
 from hakiri_dagster.pipeline.places import Place, Places
-from hakiri_dagster.pipeline.readable import slices_of, unreadable
+from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.row_json import rows_as_json, storable
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
@@ -95,7 +96,7 @@ class _Task:
 
     def _take(self, batch: pa.RecordBatch) -> None:
         self._places.note(batch)
-        batch = self._without_malformed(batch)
+        batch = self._without_malformed(self._without_settled(batch))
         if not batch.num_rows:
             return
         slices = self._slices_of(batch)
@@ -107,6 +108,14 @@ class _Task:
 
     def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
         return slices_of(batch, self._plan.splitter, self._plan.cursor)
+
+    def _without_settled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        done = settled(batch)
+        if done is None:
+            return batch
+        for one in batch.column(KEPT_COLUMN).filter(done).to_pylist():
+            self._files(one["slice"]).set_aside(one["verdict"], one["reason"] or "", str(one["id"]), Place())
+        return batch.filter(pc.invert(done))
 
     def _without_malformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Lines that could not be parsed have no cursor: they go with their file, or with rows that have none."""
@@ -258,6 +267,8 @@ class _Task:
             match name:
                 case _ if name == LOAD_ID_COLUMN:
                     columns.append(pa.array(np.array(plan.load_ids, dtype=np.int64)[slices]))
+                case _ if name == KEPT_ID_COLUMN:
+                    columns.append(_kept_ids(batch))
                 case _ if name == SOURCE_FILE_HASH_COLUMN:
                     columns.append(self._file_hashes(batch))
                 case _ if name == INGESTED_AT_COLUMN:
@@ -281,9 +292,12 @@ class _Task:
         slices: np.ndarray[Any, np.dtype[np.int32]],
         mask: np.ndarray[Any, np.dtype[np.bool_]],
     ) -> Iterator[tuple[int, str, Place]]:
-        """The slice of each chosen row, the row as JSON, and where it came from."""
+        """The slice of each chosen row, the row as JSON, or its id in the quarantine, and where it came from."""
         chosen = batch.filter(pa.array(mask))
-        rows = rows_as_json(chosen.select(list(self._plan.source_columns)))
+        if KEPT_COLUMN in batch.schema.names:
+            rows = list(map(str, _kept_ids(chosen).to_pylist()))
+        else:
+            rows = rows_as_json(chosen.select(list(self._plan.source_columns)))
         yield from zip(slices[mask].tolist(), rows, self._places.of(chosen), strict=True)
 
     def _files(self, index: int) -> SliceFiles:
@@ -298,3 +312,7 @@ class _Task:
             )
             self._slices[index] = files
         return files
+
+
+def _kept_ids(batch: pa.RecordBatch) -> pa.Array:
+    return pc.struct_field(batch.column(KEPT_COLUMN), "id")

@@ -62,6 +62,10 @@ class Blocks:
         self.judge(connection, relation, columns)
         with rows_at_stake(relation.as_string(connection)):
             fed = copy_blocks(connection, relation, columns, self.all(), freeze=freeze)
+        return self.taken(connection, relation, fed)
+
+    def taken(self, connection: Connection, relation: sql.Identifier, fed: int) -> int:
+        """As `checked`; tells who may have left some out on their way into the relation."""
         if fed < self.rows:
             self._blame_triggers(connection, relation, fed)
         return self.checked(fed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -32,11 +32,14 @@ from hakiri_dagster.destinations.postgres import (
     owed_hooks,
     quarantine,
     quarantined,
+    replayable,
+    replaying,
 )
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
 from hakiri_dagster.destinations.postgres.doubts import doubts
+from hakiri_dagster.destinations.postgres.earlier_loads import beside
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
 from hakiri_dagster.destinations.postgres.hook_session import hook_session
 from hakiri_dagster.destinations.postgres.measuring import answered
@@ -45,13 +48,15 @@ from hakiri_dagster.destinations.postgres.restoring import restore
 from hakiri_dagster.destinations.postgres.swap.leftovers import unchecked
 from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
 from hakiri_dagster.destinations.postgres.target_setup import make_target, target_as_wanted
-from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice
+from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice, KeptLine, Verdicts
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.chunks import Bounds
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
+from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
 from hakiri_dagster.quality.measures import Answers, Measure, Unanswered
 from hakiri_dagster.settings import DEFAULT_TENANT
 
@@ -135,6 +140,26 @@ class PostgresDestination:
     def purge_quarantine(self, table: Table, choice: KeptChoice) -> int:
         with self._connections.transaction(table.label) as connection:
             return quarantined.purge(connection, table, choice)
+
+    def kept_by_load(self, table: Table, choice: KeptChoice) -> Sequence[KeptOfLoad]:
+        self._ensure_control_schema()
+        with self._connections.look(table.label) as connection:
+            return replayable.by_load(connection, table, choice)
+
+    def live_loads(self, table: Table, bounds: Bounds) -> Sequence[LiveLoad]:
+        with self._connections.transaction(table.label) as connection:
+            return beside(connection, table, bounds)
+
+    def kept_lines(self, table: Table, choice: KeptChoice, loads: Collection[int]) -> Generator[KeptLine]:
+        with self._connections.look(table.label) as connection:
+            yield from replayable.lines(connection, table, choice, loads)
+
+    def prepare_replay(self, load: Load, candidate: Candidate, verdicts: Verdicts) -> PreparedLoad:
+        return replaying.prepare(self._connections, load, candidate, verdicts)
+
+    def note_verdicts(self, load: Load, verdicts: Verdicts, refused: Iterable[BadRow]) -> None:
+        with self._connections.transaction(load.table.label) as connection:
+            replaying.settle(connection, load, verdicts, 0, refused)
 
     def doubts(self, table: Table, measures: Sequence[Measure]) -> Sequence[Doubt]:
         if not measures:

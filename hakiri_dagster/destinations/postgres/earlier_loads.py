@@ -3,6 +3,7 @@ spares it the others, of which a table of files may have a hundred thousand."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import LiteralString, assert_never
 
 from hakiri_dagster.destinations.contract import Load
@@ -10,10 +11,12 @@ from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.modes.registry import MODES, mode_of
 from hakiri_dagster.destinations.postgres.replacement import Earlier, Replacement, bounds_from_json, replacement
+from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.replays import LiveLoad
 
 _EARLIER: LiteralString = """
-SELECT load_id, chunk_key, bounds, cursor_max
+SELECT load_id, chunk_key, bounds, cursor_max, is_replay
 FROM hakiri.ledger
 WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by IS NULL
   AND load_id <> %(load_id)s
@@ -27,7 +30,7 @@ SELECT EXISTS (SELECT FROM hakiri.ledger
 
 # Superseded by a load of another mode, before the table's mode was changed, that left their rows as they were.
 _LEFT_BEHIND: LiteralString = """
-SELECT load_id, chunk_key, bounds, cursor_max
+SELECT load_id, chunk_key, bounds, cursor_max, is_replay
 FROM hakiri.ledger AS kept
 WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by > 0
   AND load_id <> %(load_id)s
@@ -58,10 +61,10 @@ _OF_NULLS: LiteralString = """
 
 def replaced_by(connection: Connection, load: Load) -> Replacement:
     bounds, table = load.slice.bounds, load.table
+    if load.replay is not None:
+        return Replacement((), (), ())
     asked = {
-        "pipeline": table.pipeline_id,
-        "table": table.name,
-        "target": target_of(table),
+        **_named(table),
         "load_id": load.fence.load_id,
         "supersedes": list(load.supersedes),
         "leaving": [name for name, mode in MODES.items() if mode.leaves_load_ids],
@@ -70,8 +73,30 @@ def replaced_by(connection: Connection, load: Load) -> Replacement:
     found = connection.execute(_EARLIER + _possible(bounds), asked).fetchall()
     if mode_of(table).looks_for_load_ids and connection.execute(_HAS_LEAVING, asked).fetchone() == (True,):
         found += connection.execute(_LEFT_BEHIND + _possible(bounds), asked).fetchall()
-    earlier = [Earlier(load_id, key, bounds_from_json(its), highest) for load_id, key, its, highest in found]
+    earlier = [Earlier(load_id, key, bounds_from_json(its), highest) for load_id, key, its, highest, _ in found]
     return replacement(bounds, earlier, load.supersedes)
+
+
+def beside(connection: Connection, table: Table, bounds: Bounds, load_id: int = 0) -> Sequence[LiveLoad]:
+    """The loads, but that one, with rows within the bounds."""
+    asked = {**_named(table), "load_id": load_id, "supersedes": [], **_values(bounds)}
+    found = connection.execute(_EARLIER + _possible(bounds), asked).fetchall()
+    earlier = [Earlier(load_id, key, bounds_from_json(its), highest) for load_id, key, its, highest, _ in found]
+    touched = replacement(bounds, earlier)
+    ids = {*touched.load_ids, *touched.superseded}
+    return [LiveLoad(i, key, bounds_from_json(its), replay) for i, key, its, _, replay in found if i in ids]
+
+
+def is_overtaken(connection: Connection, load: Load, replaced: Replacement) -> bool:
+    """A slice that overlaps was published since the ledger was looked at. To be asked when no other can be."""
+    if load.replay is not None:
+        now = beside(connection, load.table, load.slice.bounds, load.fence.load_id)
+        return {one.load_id for one in now} != load.replay.beside
+    return not set(replaced_by(connection, load).load_ids) <= set(replaced.load_ids)
+
+
+def _named(table: Table) -> dict[str, object]:
+    return {"pipeline": table.pipeline_id, "table": table.name, "target": target_of(table)}
 
 
 def _possible(bounds: Bounds) -> LiteralString:

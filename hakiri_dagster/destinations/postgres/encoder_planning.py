@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from hakiri_dagster.destinations.contract import (
     INGESTED_AT_COLUMN,
+    KEPT_ID_COLUMN,
     LOAD_ID_COLUMN,
     SOURCE_FILE_HASH_COLUMN,
     Target,
@@ -20,7 +21,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.encoding import PostgresEncoderPlan
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
-from hakiri_dagster.destinations.postgres.types import parse_type
+from hakiri_dagster.destinations.postgres.types import PgType, parse_type
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 
@@ -30,6 +31,8 @@ _ADDED_PROVENANCE: Mapping[str, pa.DataType] = {
     SOURCE_FILE_HASH_COLUMN: pa.binary(),
     INGESTED_AT_COLUMN: pa.timestamp("us", "UTC"),
 }
+
+_KEPT_ID = ColumnPlan(KEPT_ID_COLUMN, PgType("bigint"), pa.int64(), binary=True)
 
 
 def plan_encoder(
@@ -41,12 +44,11 @@ def plan_encoder(
     present = {column.name: column for column in found.target.columns}
     types = {**catalog.base_types(connection, found.oid), **_retyped(target)}
     required = mode_of(table).required(table)
-    batch_columns = dict(arrow_columns)
+    batch_columns = {name: kind for name, kind in arrow_columns.items() if name != KEPT_ID_COLUMN}
     if LOAD_ID_COLUMN not in batch_columns:
         batch_columns |= {name: kind for name, kind in _ADDED_PROVENANCE.items() if name in present}
-    return PostgresEncoderPlan(
-        tuple(_plan_column(table, name, kind, present, types, required) for name, kind in batch_columns.items())
-    )
+    plans = [_plan_column(table, name, kind, present, types, required) for name, kind in batch_columns.items()]
+    return PostgresEncoderPlan((*plans, _KEPT_ID) if KEPT_ID_COLUMN in arrow_columns else tuple(plans))
 
 
 def _retyped(target: Target) -> dict[str, BaseType]:

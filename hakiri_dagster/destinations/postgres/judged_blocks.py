@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from hakiri_dagster.destinations.postgres.block_rows import row_bounds
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.copy import Blocks, copy_blocks
 from hakiri_dagster.destinations.postgres.encoding import is_binary
-from hakiri_dagster.destinations.postgres.refused_rows import Refused
+from hakiri_dagster.destinations.postgres.refused_rows import Refused, RefusedRow
 from hakiri_dagster.destinations.postgres.row_as_json import JsonOfRows
 from hakiri_dagster.destinations.postgres.row_errors import why_refused
 from hakiri_dagster.destinations.postgres.sifting import Sieve, refers_to_itself
@@ -27,10 +27,12 @@ CHECKED_AT_ONCE = "SET CONSTRAINTS ALL IMMEDIATE"
 class JudgedBlocks(Blocks):
     """Blocks are known by their places in the candidate, and rows by theirs in a block."""
 
-    def __init__(self, candidate: Candidate, refused: Refused) -> None:
+    def __init__(self, candidate: Candidate, refused: Refused, texts: Collection[str]) -> None:
+        """`texts`: columns that are texts at the source."""
         self._all = candidate.rows  # waits until no block can come that moves the others
         super().__init__(candidate)
         self.refused: Refused = refused
+        self._texts = texts
         self._cuts: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
 
     @property
@@ -53,11 +55,11 @@ class JudgedBlocks(Blocks):
         """Block by block; what was copied is undone."""
         with connection.transaction(force_rollback=True):
             connection.execute(CHECKED_AT_ONCE)
-            place = _Place(connection, relation, columns)
+            place = _Place(connection, relation, columns, self._texts)
 
             def refuse(rows: _Rows, error: psycopg.Error) -> None:
                 self._cuts[rows.block.number].append(rows.span)
-                self.refused.add(why_refused(error), *place.row_as_json(rows.encoded))
+                self.refused.add(why_refused(error), place.row_as_json(rows.encoded))
 
             sieve = Sieve(connection, refuse, self.refused.spend, refers_to_itself(connection, relation))
             for block in self._numbered():
@@ -94,14 +96,16 @@ class _Place:
     connection: Connection
     relation: sql.Identifier
     columns: tuple[str, ...]
+    texts: Collection[str]
     _json: JsonOfRows | None = None
 
     def take(self, encoded: bytes) -> None:
         copy_blocks(self.connection, self.relation, self.columns, iter([encoded]))
 
-    def row_as_json(self, encoded: bytes) -> tuple[str, bytes | None]:
+    def row_as_json(self, encoded: bytes) -> RefusedRow:
         if self._json is None:
-            self._json = JsonOfRows(self.connection, self.relation, self.columns, binary=is_binary(encoded))
+            binary = is_binary(encoded)
+            self._json = JsonOfRows(self.connection, self.relation, self.columns, self.texts, binary=binary)
         return self._json.of(encoded)
 
 

@@ -16,13 +16,14 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.mode_switch import LastLoad
 
 # A load is superseded by one that replaced all its rows; by 0 if they are gone without a successor of the same table:
-# the target was made anew, or another table's load cleared it.
+# the target was made anew, or another table's load cleared it. A replay says nothing of how far a chunk has come.
 _ENTRIES = """
 WITH newest AS (
     SELECT DISTINCT ON (chunk_key)
            load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at
     FROM hakiri.ledger
     WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by IS NULL
+      AND NOT is_replay
     ORDER BY chunk_key, load_id DESC)
 SELECT newest.*, false FROM newest
 UNION ALL
@@ -67,8 +68,9 @@ SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended(
 
 _INSERT = """
 INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, target, chunk_key, bounds, rows, bytes,
-                           cursor_committed, cursor_max, run_id, attempt, mode, upsert_key, primary_key)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                           cursor_committed, cursor_max, run_id, attempt, mode, upsert_key, primary_key,
+                           is_replay)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 RETURNING load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, false
 """
 
@@ -150,6 +152,7 @@ def record(
             load.table.mode,
             list(load.table.upsert_key),
             list(load.table.primary_key),
+            load.replay is not None,
         ),
     ).fetchone()
     assert row is not None  # INSERT … RETURNING of one row

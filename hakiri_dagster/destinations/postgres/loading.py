@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import psycopg
 
-from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load, LoadAnswers
+from hakiri_dagster.destinations.contract import BadRow, Candidate, LedgerEntry, Load, LoadAnswers
 from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks, owed_hooks
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors, translated
-from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
+from hakiri_dagster.destinations.postgres.earlier_loads import is_overtaken, replaced_by
 from hakiri_dagster.destinations.postgres.exclusion import keep_restores_out
 from hakiri_dagster.destinations.postgres.judged_blocks import CHECKED_AT_ONCE, JudgedBlocks
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
@@ -99,8 +99,7 @@ class OpenLoad:
     def _refuse_overtaken_bounds(self) -> None:
         """A slice that overlaps and was published since `prepare` looked would have its rows twice."""
         ledger.lock_table_entries(self.connection, self.load.table)
-        now = replaced_by(self.connection, self.load)
-        if not set(now.load_ids) <= set(self.replaced.load_ids):
+        if is_overtaken(self.connection, self.load, self.replaced):
             raise DestinationUnavailable(
                 "a slice that overlaps this one was published meanwhile, so this attempt publishes nothing",
                 where=self.load.table.label,
@@ -133,15 +132,19 @@ class OpenLoad:
         return published
 
 
-def prepare(connections: Connections, load: Load, candidate: Candidate) -> OpenLoad:
+Also = Callable[[Connection, int, Iterable[BadRow]], None]
+"""What else is to be published with the rows, when they are there; it is told how many, and those that are refused."""
+
+
+def prepare(connections: Connections, load: Load, candidate: Candidate, also: Also | None = None) -> OpenLoad:
     """Only where the server refused some row the rows that it refuses are looked for."""
     try:
-        return _prepare(connections, load, Blocks(candidate))
+        return _prepare(connections, load, Blocks(candidate), also)
     except RowsNotTaken as refusal:
         if _is_published(connections, load):  # its own rows are in the way, not others
             raise translated(refusal.error, _where(load)) from refusal.error
     try:
-        return _prepare(connections, load, JudgedBlocks(candidate, Refused(_where(load))))
+        return _prepare(connections, load, JudgedBlocks(candidate, Refused(_where(load)), load.texts), also)
     except RowsNotTaken as refusal:
         raise translated(refusal.error, _where(load)) from refusal.error
 
@@ -152,7 +155,7 @@ def _is_published(connections: Connections, load: Load) -> bool:
         return ledger.entry(connection, load.fence.load_id) is not None
 
 
-def _prepare(connections: Connections, load: Load, blocks: Blocks) -> OpenLoad:
+def _prepare(connections: Connections, load: Load, blocks: Blocks, also: Also | None) -> OpenLoad:
     mode = mode_of(load.table)
     connection = connections.take()
     try:
@@ -179,6 +182,8 @@ def _prepare(connections: Connections, load: Load, blocks: Blocks) -> OpenLoad:
                 if found.checked_late:
                     with rows_at_stake(_where(load)):
                         connection.execute(CHECKED_AT_ONCE)
+                if also is not None:
+                    also(connection, staged.rows, blocks.refused or ())
                 answers = LoadAnswers(work.answers, _of_table(work, staged))
             except BaseException:
                 staged.discard()

@@ -75,11 +75,18 @@ def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
     schema, name = load.table.quarantine_table
     first = next(rows, None)
     present = columns_of(connection, schema, name)
-    if (present or first is not None) and not present >= _ADDED:
-        _ensure(connection, schema, name, exists=bool(present))
+    if first is not None and not present:
+        _ensure(connection, schema, name, exists=False)
+    complete(connection, schema, name, present)
     if present:
         _forget(connection, load, schema, name)
     return _copy(connection, load, chain([first], rows), schema, name) if first is not None else 0
+
+
+def complete(connection: Connection, schema: str, name: str, present: set[str]) -> None:
+    """A table that another tool has made, or an earlier version, gets the columns that it lacks."""
+    if present and not present >= _ADDED:
+        _ensure(connection, schema, name, exists=True)
 
 
 def columns_of(connection: Connection, schema: str, name: str) -> set[str]:

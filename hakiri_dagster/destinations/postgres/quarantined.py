@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import sql
 
@@ -33,9 +33,9 @@ def look(connection: Connection, table: Table, choice: KeptChoice, limit: int) -
     known = columns_of(connection, *table.quarantine_table)
     if not known:
         return Kept((), ())
-    parameters = _parameters(table, choice) | {"limit": limit}
-    counts = connection.execute(_statement(_COUNTS, table, known), parameters)
-    sample = connection.execute(_statement(_SAMPLE, table, known), parameters)
+    asked = parameters(table, choice) | {"limit": limit}
+    counts = connection.execute(statement(_COUNTS, table, known), asked)
+    sample = connection.execute(statement(_SAMPLE, table, known), asked)
     return Kept(tuple(KeptCount(*row) for row in counts), tuple(KeptRow(*row) for row in sample))
 
 
@@ -43,10 +43,10 @@ def purge(connection: Connection, table: Table, choice: KeptChoice) -> int:
     known = columns_of(connection, *table.quarantine_table)
     if not known:
         return 0
-    return connection.execute(_statement(_PURGE, table, known), _parameters(table, choice)).rowcount
+    return connection.execute(statement(_PURGE, table, known), parameters(table, choice)).rowcount
 
 
-def _parameters(table: Table, choice: KeptChoice) -> dict[str, Any]:
+def parameters(table: Table, choice: KeptChoice) -> dict[str, Any]:
     return {
         "pipeline": table.pipeline_id,
         "table": table.name,
@@ -57,7 +57,7 @@ def _parameters(table: Table, choice: KeptChoice) -> dict[str, Any]:
     }
 
 
-def _statement(template: str, table: Table, known: set[str]) -> sql.Composed:
+def statement(template: LiteralString, table: Table, known: set[str], **parts: sql.Composable) -> sql.Composed:
     columns = {name: sql.Identifier(name) if name in known else sql.SQL("NULL::text") for name in _OPTIONAL}
     chosen = sql.SQL(_CHOSEN).format(target=columns["target"], chunkKey=columns["chunkKey"])
-    return sql.SQL(template).format(place=relation(*table.quarantine_table), chosen=chosen, **columns)
+    return sql.SQL(template).format(place=relation(*table.quarantine_table), chosen=chosen, **columns, **parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
 
 from hakiri_dagster.destinations.contract import BadRow
@@ -21,6 +22,15 @@ MOST_SECONDS = 900.0
 _BYTES_IN_MEMORY = 4 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """`text` is JSON in one line, of what the source gave; the others are what the load knows of it besides."""
+
+    text: str
+    file_hash: bytes | None = None
+    kept_id: int | None = None
+
+
 class Refused:
     """Rows lie in a file that has no name, so that a worker that is killed leaves none."""
 
@@ -32,10 +42,10 @@ class Refused:
         self._file = SpooledTemporaryFile(_BYTES_IN_MEMORY, mode="w+", encoding="utf-8")  # noqa: SIM115  # see below
         weakref.finalize(self, self._file.close)
 
-    def add(self, message: str, row: str, file_hash: bytes | None) -> None:
-        """`row` is JSON text in one line."""
-        json.dump([message, None if file_hash is None else file_hash.hex()], self._file, ensure_ascii=False)
-        self._file.write(f"\n{row}\n")
+    def add(self, message: str, row: RefusedRow) -> None:
+        file_hash = None if row.file_hash is None else row.file_hash.hex()
+        json.dump([message, file_hash, row.kept_id], self._file, ensure_ascii=False)
+        self._file.write(f"\n{row.text}\n")
         self.rows += 1
         self.first = self.first or message
         if self.rows > MOST_REFUSED:
@@ -54,8 +64,7 @@ class Refused:
     def __iter__(self) -> Iterator[BadRow]:
         self._file.seek(0)
         for about in self._file:
-            message, file_hash = json.loads(about)
+            message, hexadecimal, kept_id = json.loads(about)
             row = self._file.readline().rstrip("\n")
-            yield BadRow(
-                REFUSED_RULE, message, row, None, file_hash=None if file_hash is None else bytes.fromhex(file_hash)
-            )
+            file_hash = None if hexadecimal is None else bytes.fromhex(hexadecimal)
+            yield BadRow(REFUSED_RULE, message, row, None, file_hash=file_hash, kept_id=kept_id)

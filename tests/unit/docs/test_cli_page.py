@@ -19,6 +19,7 @@ from hakiri_dagster.cli.check_command import TableDocument as CheckedTable
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
 from hakiri_dagster.cli.quarantine_commands import CountDocument, RowDocument, TableDocument
+from hakiri_dagster.cli.replay_command import HeldDocument, LeftDocument, ReplayDocument
 from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.engine.doctor import Check
 from hakiri_dagster.errors import Problem
@@ -127,6 +128,13 @@ def test_the_answer_of_quarantine_show() -> None:
     assert list(table) == list(names(TableDocument))
     assert [list(count) for count in table["counts"]] == [list(names(CountDocument))]
     assert [list(row) for row in table["sample"]] == [list(names(RowDocument))]
+
+
+def test_the_answer_of_quarantine_replay() -> None:
+    (table,) = ANSWERS["quarantine replay"]["tables"]
+    assert list(table) == list(names(ReplayDocument))
+    assert [list(held) for held in table["held"]] == [list(names(HeldDocument))]
+    assert [list(left) for left in table["left"]] == [list(names(LeftDocument))]
 
 
 def test_the_answer_of_doctor() -> None:

@@ -12,7 +12,9 @@ from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.cursor_bounds import literal_of, within_bounds
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
+from hakiri_dagster.destinations.postgres.modes.candidate_rows import stage_candidate
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
+from hakiri_dagster.destinations.postgres.modes.merging import insert_staged
 from hakiri_dagster.manifest.tables import Table
 
 
@@ -45,6 +47,9 @@ class Append(Mode):
         delete_replaced(work)
         target = work.load.target
         place = relation(target.schema, target.name)
+        if work.load.replay is not None:  # its rows bear what the target has no column for
+            stage_candidate(work)
+            return InTransaction(work.blocks.taken(work.connection, place, insert_staged(work)))
         rows = work.blocks.copy_into(work.connection, place, work.load.columns)
         work.ask_candidate((target.schema, target.name), load_id=work.load.fence.load_id)
         return InTransaction(rows)

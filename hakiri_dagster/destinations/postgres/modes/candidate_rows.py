@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from psycopg import sql
 
+from hakiri_dagster.destinations.contract import KEPT_ID_COLUMN
 from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import names, relation
@@ -18,6 +19,7 @@ from hakiri_dagster.manifest.tables import Table
 
 STAGED_PLACE: Relation = ("pg_temp", "hakiri_candidate")
 STAGED = relation(*STAGED_PLACE)
+_ADD_KEPT_ID = sql.SQL("ALTER TABLE {} ADD COLUMN {} bigint").format(STAGED, sql.Identifier(KEPT_ID_COLUMN))
 _NUMBER_ROWS = sql.SQL("ALTER TABLE {} ADD COLUMN {} bigint GENERATED ALWAYS AS IDENTITY").format(
     STAGED, sql.Identifier(PLACE)
 )
@@ -30,9 +32,11 @@ def stage_candidate(work: Work) -> int:
             names(work.load.columns), relation(target.schema, target.name)
         )
     )
+    if work.load.replay is not None:
+        work.connection.execute(_ADD_KEPT_ID)
     if work.blocks.refused is not None:
         work.connection.execute(_NUMBER_ROWS)
-    rows = work.blocks.copy_into(work.connection, STAGED, work.load.columns, freeze=True)
+    rows = work.blocks.copy_into(work.connection, STAGED, work.candidate_columns, freeze=True)
     work.ask_candidate(STAGED_PLACE)
     return rows
 

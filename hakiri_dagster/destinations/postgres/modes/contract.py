@@ -8,7 +8,7 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from hakiri_dagster.destinations.contract import Load, Mark, Target
+from hakiri_dagster.destinations.contract import KEPT_ID_COLUMN, Load, Mark, Target
 from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres import fence
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
@@ -35,6 +35,11 @@ class Work:
     replaced: Replacement
     answers: dict[Measure, Answer] = field(default_factory=dict)
     """To what is asked of the candidate."""
+
+    @property
+    def candidate_columns(self) -> tuple[str, ...]:
+        """As they were encoded."""
+        return self.load.columns if self.load.replay is None else (*self.load.columns, KEPT_ID_COLUMN)
 
     def ask_candidate(self, place: Relation, *, load_id: int | None = None) -> None:
         """Called by each mode as soon as the candidate's rows stand in a relation as they were read; `load_id` tells

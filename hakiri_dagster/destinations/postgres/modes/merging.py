@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import psycopg
 from psycopg import sql
 
-from hakiri_dagster.destinations.postgres.connection import relation
+from hakiri_dagster.destinations.postgres.connection import names, relation
 from hakiri_dagster.destinations.postgres.judged_blocks import CHECKED_AT_ONCE
 from hakiri_dagster.destinations.postgres.modes.candidate_rows import STAGED
 from hakiri_dagster.destinations.postgres.modes.contract import Work
@@ -33,13 +33,27 @@ def merge_staged(work: Work, merge: Merge) -> None:
         merge(STAGED)
 
 
+def insert_staged(work: Work) -> int:
+    """As they are. How many there were."""
+    columns, added = names(work.load.columns), 0
+
+    def merge(staged: sql.Composable) -> None:
+        nonlocal added
+        statement = sql.SQL("INSERT INTO {target} ({columns}) SELECT {columns} FROM {staged} AS staged")
+        added = work.connection.execute(statement.format(target=_target(work), columns=columns, staged=staged)).rowcount
+
+    merge_staged(work, merge)
+    return added
+
+
 def _refused_places(work: Work, merge: Merge, refused: Refused) -> list[int]:
     """What was merged on the way is undone."""
     connection, places = work.connection, list[int]()
 
     def refuse(rows: _Rows, error: psycopg.Error) -> None:
         places.append(rows.first)
-        refused.add(why_refused(error), *row_of(connection, STAGED, work.load.columns, rows.condition))
+        row = row_of(connection, STAGED, work.candidate_columns, work.load.texts, rows.condition)
+        refused.add(why_refused(error), row)
 
     with connection.transaction(force_rollback=True):
         connection.execute(CHECKED_AT_ONCE)

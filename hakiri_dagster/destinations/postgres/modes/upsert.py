@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from psycopg import sql
 from typing_extensions import override
 
-from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS, Target
+from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, PROVENANCE_COLUMNS, Target
 from hakiri_dagster.destinations.postgres import marks
 from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
@@ -143,12 +143,27 @@ class Upsert(Mode):
         """So that chunks may run in any order. A row without a cursor is older than any other."""
         cursor = cursor_of(work)
         if cursor is None:
-            return []
+            return _not_loaded_later(work)
         return [
             sql.SQL("({stored} IS NULL OR {new} >= {stored})").format(
                 stored=in_order(work, "stored", cursor), new=in_order(work, new, cursor)
             )
         ]
+
+
+def _not_loaded_later(work: Work) -> list[sql.Composable]:
+    """A row out of the quarantine is as old as the load that set it aside. Of the others of its chunk an earlier replay
+    may have brought some."""
+    replay = work.load.replay
+    if replay is None or not replay.of:
+        return []
+    return [
+        sql.SQL("(stored.{load_id} IS NULL OR stored.{load_id} < {first} OR stored.{load_id} = ANY({own}))").format(
+            load_id=sql.Identifier(LOAD_ID_COLUMN),
+            first=sql.Literal(min(replay.of)),
+            own=sql.Literal(sorted(replay.of)),
+        )
+    ]
 
 
 def _changed(work: Work, key: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from hakiri_dagster.destinations.contract import (
     INGESTED_AT_COLUMN,
+    KEPT_ID_COLUMN,
     LOAD_ID_COLUMN,
     SOURCE_FILE_HASH_COLUMN,
     Fence,
@@ -146,13 +147,17 @@ class Shop:
             supersedes=supersedes,
         )
 
-    def plan(self, target: Any) -> Any:
+    def plan(self, target: Any, *, of_replay: bool = False) -> Any:
         kinds = {column.name: arrow_type(column.spark_type) for column in self.schema.columns}
-        return self.destination.encoder_plan(self.table, target, kinds)
+        kept = {KEPT_ID_COLUMN: pa.int64()} if of_replay else {}
+        return self.destination.encoder_plan(self.table, target, kept | kinds)
 
-    def candidate(self, load: Load, rows: Sequence[Sequence[Any]], blocks: int = 1) -> MemoryCandidate:
-        plan = self.plan(load.target)
-        batch = self.batch(plan.columns, load, rows)
+    def candidate(
+        self, load: Load, rows: Sequence[Sequence[Any]], blocks: int = 1, kept_ids: Sequence[int] = ()
+    ) -> MemoryCandidate:
+        """`kept_ids`: those of the rows in the quarantine, in a replay."""
+        plan = self.plan(load.target, of_replay=load.replay is not None)
+        batch = self.batch(plan.columns, load, rows, kept_ids)
         storable, refusals = plan.prepare(batch)
         assert not refusals, refusals
         step = max(1, -(-len(rows) // blocks))
@@ -170,7 +175,9 @@ class Shop:
     def names(self) -> list[str]:
         return [column.name for column in self.schema.columns]
 
-    def batch(self, columns: Sequence[str], load: Load, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    def batch(
+        self, columns: Sequence[str], load: Load, rows: Sequence[Sequence[Any]], kept_ids: Sequence[int] = ()
+    ) -> pa.RecordBatch:
         arrays: Mapping[str, pa.Array] = {
             column.name: pa.array([row[index] for row in rows], arrow_type(column.spark_type))
             for index, column in enumerate(self.schema.columns)
@@ -179,6 +186,7 @@ class Shop:
             LOAD_ID_COLUMN: pa.array([load.fence.load_id] * len(rows), pa.int64()),
             SOURCE_FILE_HASH_COLUMN: pa.array([self._hash(load)] * len(rows), pa.binary()),
             INGESTED_AT_COLUMN: pa.array([0] * len(rows), pa.timestamp("us", "UTC")),
+            KEPT_ID_COLUMN: pa.array(kept_ids, pa.int64()),
         }
         every = {**arrays, **provenance}
         return pa.RecordBatch.from_arrays([every[name] for name in columns], names=list(columns))
