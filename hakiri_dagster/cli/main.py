@@ -120,6 +120,18 @@ def check(
 
 
 @app.command()
+def profile(
+    pipeline_id: Id,
+    table: Annotated[str | None, typer.Option(help="One table only.")] = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Tell what the columns of the targets hold: NULLs, distinct values, extremes, means. Loads nothing."""
+    from hakiri_dagster.cli.profile_command import profile as run
+
+    _exit(run(_project, pipeline_id, table, as_json))
+
+
+@app.command()
 def status(
     pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False
 ) -> NoReturn:

@@ -16,11 +16,13 @@ from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.killed_runs import end_killed_runs, signature
 from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, OCCASION_TAG, asset_key, source_key
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
+from hakiri_dagster.orchestration.profile_events import profile_observation
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges, range_for_hooks
 from hakiri_dagster.orchestration.resources import shared_project, spark_resource
 from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.quality.profile import TableProfile
 
 CHECK_JOB = "hakiri_check"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -67,6 +69,15 @@ class Applier:
         evaluated = dg.DagsterEventType.ASSET_CHECK_EVALUATION
         found = tuple(e.asset_check_evaluation_data for e in result.all_events if e.event_type is evaluated)
         return found, next(_failures(result), None)
+
+    def profile(self, table: Table) -> TableProfile:
+        """Of the target as it is; the asset shows it."""
+        found = self._runtime.profile(table)
+        try:
+            self._instance.report_runless_asset_event(profile_observation(table, found))
+        except STORAGE_ERRORS as error:
+            raise storage_lost(error, table.label) from error
+        return found
 
     def _load(self, table: Table, survey: Survey, keys: Sequence[str], *, due_only: bool) -> tuple[str, ...]:
         try:

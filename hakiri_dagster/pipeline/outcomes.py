@@ -92,7 +92,8 @@ def of_validators(
 def _counted(slice_: StagedSlice) -> Answers:
     """By the workers, in passing."""
     columns = [one for one in slice_.load.asked.in_passing if isinstance(one, ColumnMeasure)]
-    return answers_of(columns, slice_.report.tallies)
+    found = answers_of(columns, slice_.report.tallies)
+    return {measure: answer for measure, answer in found.items() if isinstance(measure, ColumnMeasure)}
 
 
 def _of_load(validator: DatasetValidator, answers: Answers, *, is_newest: bool) -> Outcome:

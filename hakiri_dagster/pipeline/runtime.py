@@ -25,11 +25,13 @@ from hakiri_dagster.errors import EngineLost, HakiriError, StreamRefused
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
 from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
+from hakiri_dagster.pipeline.live_profile import live_profile
 from hakiri_dagster.pipeline.misses import miss_found
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, refused_plan, table_plan
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
 from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
+from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.settings import Settings
 
 WAREHOUSE = "warehouse"
@@ -91,6 +93,14 @@ class Runtime:
             table, source=Endpoint("postgres", {}), name=table.target_name, path=None, columns={}, contract="evolve"
         )
         return source_table(read, config)
+
+    def profile(self, table: Table) -> TableProfile:
+        """Of the target as it is."""
+        place = f"{table.target_schema}.{table.target_name}"
+        if self.destination(table).describe(table) is None:
+            hint = f"load it first: `hakiri apply {table.pipeline_id}`"
+            raise HakiriError(f"there is no target {place} yet", where=table.label, hint=hint)
+        return live_profile(table.label, self.target_as_source(table), self._own_spark)
 
     def destination(self, table: Table) -> Destination:
         config = self._with_url(table.destination)

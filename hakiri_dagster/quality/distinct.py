@@ -30,9 +30,10 @@ class Sketch:
     waiting: tuple[Hashes, ...] = ()
 
     @classmethod
-    def empty(cls, exact: int) -> Sketch:
+    def empty(cls, exact: int, keeps: int | None = None) -> Sketch:
         """Which counts up to `exact` values one by one."""
-        return cls(min(max(LEAST_KEPT, exact + 1), MOST_KEPT), np.empty(0, dtype=np.uint64))
+        wanted = max(LEAST_KEPT if keeps is None else keeps, exact + 1)
+        return cls(min(wanted, MOST_KEPT), np.empty(0, dtype=np.uint64))
 
     def plus(self, other: Sketch) -> Sketch:
         merged = self

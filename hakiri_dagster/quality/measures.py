@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from hakiri_dagster.manifest.rule_spec import FieldTypeName
 from hakiri_dagster.manifest.rule_values import PlainValue
 from hakiri_dagster.quality.comparable import microseconds_since_1970
 
@@ -47,10 +48,12 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """How many values there are. Up to `exact` the answer is, above it may be an estimate that is not below it."""
+    """How many values there are. Up to `exact` the answer is, above it may be an estimate that is not below it. The
+    more hashes it `keeps`, the better is the estimate; None leaves that to who counts."""
 
     column: str
     exact: int
+    keeps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +122,35 @@ class Checksums:
     columns: tuple[str, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """How long a column's texts are, which come first and last, and what all of them can be read as."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frequent:
+    """The values that occur, with their rows, as long as there are not more of them."""
+
+    column: str
+    most: int
+
+
 ColumnMeasure = Nulls | Lowest | Highest | Total | Distinct | Strangers
 InPassing = Rows | ColumnMeasure
 """One pass over the rows answers all of them, in any order and part by part."""
+
+OfProfile = Texts | Frequent
+"""Only a profile asks for them: the workers answer."""
+
+Tallied = ColumnMeasure | OfProfile
 
 AboutLoad = RowsSetAside | RowsAtSource | Checksums
 """Answered by whoever runs the load."""
 
 Measure = InPassing | AboutLoad | Duplicates | Orphans | ColumnTypes | Probe | Digest
+"""What validators ask."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -156,6 +180,24 @@ class Violations:
 
     def __str__(self) -> str:
         return "; ".join(self.few)
+
+
+@dataclass(frozen=True, slots=True)
+class TextsFound:
+    """Lengths in characters. `first` and `last` by code points, cut where they are long."""
+
+    shortest: int
+    longest: int
+    first: str
+    last: str
+    readable_as: frozenset[FieldTypeName]
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesFound:
+    """None: there are more than were asked for, or such as are too long to be listed."""
+
+    rows: tuple[tuple[PlainValue | Decimal, int], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,5 +237,9 @@ class Unanswered:
     reason: str
 
 
-Answer = int | float | Decimal | Instant | Violations | ColumnsFound | Digested | Compared | Unanswered | None
+Answer = (
+    int | float | Decimal | Instant | Violations | TextsFound | ValuesFound | ColumnsFound | Digested | Compared
+    | Unanswered | None
+)  # fmt: skip
 Answers = Mapping[Measure, Answer]
+AnswersInPassing = Mapping[Tallied, Answer]

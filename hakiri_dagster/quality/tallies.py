@@ -13,24 +13,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from hakiri_dagster.planning.arrow_types import is_time
+from hakiri_dagster.planning.arrow_types import is_text, is_time
 from hakiri_dagster.quality.comparable import among, microseconds
 from hakiri_dagster.quality.distinct import Sketch, hashes_of
 from hakiri_dagster.quality.measures import (
     Answer,
-    ColumnMeasure,
     Distinct,
+    Frequent,
     Highest,
     Instant,
     Lowest,
-    Measure,
     Nulls,
     Strangers,
+    Tallied,
+    Texts,
+    TextsFound,
     Total,
+    ValuesFound,
     Violations,
 )
+from hakiri_dagster.quality.values_told import texts_of, texts_together, values_of, values_together
 
 Value = int | float | Decimal | Instant
+
+_Known = Value | Violations | Sketch | TextsFound | ValuesFound
 
 FEW = 3
 _EXACTLY = Context(prec=100)
@@ -41,8 +47,8 @@ _SHOWN_CHARACTERS = 60
 class Tally:
     """What some of the rows say to a measure. Small, whatever their number, and picklable."""
 
-    measure: ColumnMeasure
-    known: Value | Violations | Sketch | None = None
+    measure: Tallied
+    known: _Known | None = None
 
     @property
     def answer(self) -> Answer:
@@ -78,43 +84,54 @@ def unpacked(tallies: bytes | None) -> list[Tally]:
     return found
 
 
-def answers_of(measures: Sequence[ColumnMeasure], tallies: Sequence[Tally]) -> dict[Measure, Answer]:
+def answers_of(measures: Sequence[Tallied], tallies: Sequence[Tally]) -> dict[Tallied, Answer]:
     if not tallies:
         return {measure: nothing_found(measure) for measure in measures}
     return {tally.measure: tally.answer for tally in tallies}
 
 
-def nothing_found(measure: ColumnMeasure) -> Answer:
+def nothing_found(measure: Tallied) -> Answer:
     """Of no rows."""
     match measure:
         case Nulls() | Distinct():
             return 0
         case Strangers():
             return Violations(0)
-        case Lowest() | Highest() | Total():
+        case Frequent():
+            return ValuesFound(())
+        case Lowest() | Highest() | Total() | Texts():
             return None
         case _:
             assert_never(measure)
 
 
-def tally(measure: ColumnMeasure, rows: pa.RecordBatch) -> Tally:
+def tally(measure: Tallied, rows: pa.RecordBatch) -> Tally:
     column = rows.column(measure.column)
     array = column.dictionary_decode() if at.is_dictionary(column.type) else column
     match measure:
         case Nulls():
             return Tally(measure, array.null_count)
         case Lowest():
-            return Tally(measure, _extreme(array, pc.min, "min"))
+            return Tally(measure, _extreme(_numbers(array), pc.min, "min"))
         case Highest():
-            return Tally(measure, _extreme(array, pc.max, "max"))
+            return Tally(measure, _extreme(_numbers(array), pc.max, "max"))
         case Total():
-            return Tally(measure, _total(array))
-        case Distinct(exact=exact):
-            return Tally(measure, Sketch.empty(exact).taking_in(hashes_of(array)))
+            return Tally(measure, _total(_numbers(array)))
+        case Distinct(exact=exact, keeps=keeps):
+            return Tally(measure, Sketch.empty(exact, keeps).taking_in(hashes_of(array)))
+        case Texts():
+            return Tally(measure, texts_of(array))
+        case Frequent(most=most):
+            return Tally(measure, values_of(array, most))
         case Strangers(values=values):
             return Tally(measure, _strangers(array, values))
         case _:
             assert_never(measure)
+
+
+def _numbers(array: pa.Array) -> pa.Array:
+    """Numbers that no type of Spark's holds travel as texts."""
+    return array.cast(pa.float64()) if is_text(array.type) else array
 
 
 def _extreme(array: pa.Array, extreme: Callable[[pa.Array], pa.Scalar], which: str) -> Value | None:
@@ -150,12 +167,14 @@ def _strangers(array: pa.Array, values: Sequence[object]) -> Violations:
     return Violations(len(strange), tuple(value[:_SHOWN_CHARACTERS] for value in few))
 
 
-def _merged(
-    measure: ColumnMeasure, one: Value | Violations | Sketch, other: Value | Violations | Sketch
-) -> Value | Violations | Sketch:
+def _merged(measure: Tallied, one: _Known, other: _Known) -> _Known:
     match measure, one, other:
         case Distinct(), Sketch(), Sketch():
             return one.plus(other)
+        case Texts(), TextsFound(), TextsFound():
+            return texts_together(one, other)
+        case Frequent(most=most), ValuesFound(), ValuesFound():
+            return values_together(one, other, most)
         case Strangers(), Violations(), Violations():
             few = tuple(dict.fromkeys([*one.few, *other.few]))[:FEW]
             return Violations(one.rows + other.rows, few)
@@ -171,7 +190,7 @@ def _merged(
             raise TypeError(f"{one!r} and {other!r} do not answer the same question, {measure!r}")
 
 
-def _further(measure: ColumnMeasure, one: float | Decimal, other: float | Decimal) -> float | Decimal:
+def _further(measure: Tallied, one: float | Decimal, other: float | Decimal) -> float | Decimal:
     """NaN counts as the highest, as PostgreSQL has it."""
     ordered = sorted((one, other), key=lambda value: (math.isnan(value), 0 if math.isnan(value) else value))
     return ordered[0] if isinstance(measure, Lowest) else ordered[1]

@@ -18,6 +18,7 @@ from hakiri_dagster.cli.check_command import CheckDocument
 from hakiri_dagster.cli.check_command import TableDocument as CheckedTable
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
+from hakiri_dagster.cli.profile_command import ColumnDocument, ProfileDocument, ValueDocument
 from hakiri_dagster.cli.quarantine_commands import CountDocument, RowDocument, TableDocument
 from hakiri_dagster.cli.replay_command import HeldDocument, LeftDocument, ReplayDocument
 from hakiri_dagster.cli.tally import TableTally, Tally
@@ -135,6 +136,13 @@ def test_the_answer_of_quarantine_replay() -> None:
     assert list(table) == list(names(ReplayDocument))
     assert [list(held) for held in table["held"]] == [list(names(HeldDocument))]
     assert [list(left) for left in table["left"]] == [list(names(LeftDocument))]
+
+
+def test_the_answer_of_profile() -> None:
+    (table,) = ANSWERS["profile"]["tables"]
+    assert list(table) == list(names(ProfileDocument))
+    assert [list(column) for column in table["columns"]] == [list(names(ColumnDocument))]
+    assert [list(value) for value in table["columns"][0]["values"]] == [list(names(ValueDocument))] * 2
 
 
 def test_the_answer_of_doctor() -> None:

@@ -1,0 +1,86 @@
+"""A target's columns as everybody sees them, profiled in one pass of Spark: no load, nothing changed. The target is
+read as a source is; each task hands back its tallies, which do not grow with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from hakiri_dagster.connectors.contract import DirectRows, Known, Reading, SourceTable, SparkProvider
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.pipeline.positional import map_in_arrow
+from hakiri_dagster.planning.chunks import FULL_KEY, Chunk, Slice, WholeTable
+from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.quality.measures import Tallied
+from hakiri_dagster.quality.profile import ProfiledColumn, TableProfile, measures_of, profile_of
+from hakiri_dagster.quality.tallies import Tally, add_up, answers_of, packed, tally, unpacked
+
+_TALLIES_SCHEMA = "rows bigint, tallies binary"
+_TALLIES_ARROW = pa.schema([("rows", pa.int64()), ("tallies", pa.binary())])
+_WHOLE = Slice(Chunk(FULL_KEY, WholeTable()), WholeTable())
+
+
+def live_profile(label: str, target: SourceTable, spark: SparkProvider) -> TableProfile:
+    with translate_spark_errors(label):
+        schema = target.discover(cursor=None, known=Known(), spark=spark).schema or SourceSchema((), ())
+    columns = [ProfiledColumn.of(column) for column in schema.columns]
+    measures = measures_of(columns)
+    if not columns:
+        raise HakiriError("the target has no columns but our own", where=label, hint="there is nothing to profile")
+    rows, tallies = _tallied(label, target, spark, schema, measures)
+    return profile_of(columns, rows, answers_of(measures, tallies))
+
+
+def _tallied(
+    label: str, target: SourceTable, spark: SparkProvider, schema: SourceSchema, measures: Sequence[Tallied]
+) -> tuple[int, list[Tally]]:
+    rows, tallies = 0, list[Tally]()
+    with translate_spark_errors(label):
+        reading = target.read(spark(), schema, None, [_WHOLE], {})
+    try:
+        with translate_spark_errors(label, explain=reading.explain):
+            for found in _told(reading, _Tallying(tuple(measures))).collect():  # one row a task, never data
+                rows += found["rows"]
+                tallies = add_up(tallies, unpacked(found["tallies"]))
+    finally:
+        reading.close()
+    return rows, tallies
+
+
+def _told(reading: Reading, work: _Tallying) -> DataFrame:
+    if reading.direct is None:
+        return map_in_arrow(reading.frame, work, _TALLIES_SCHEMA)
+    parts = reading.direct.parts
+    numbers = reading.frame.sparkSession.range(0, parts, 1, parts)
+    return numbers.mapInArrow(_TallyingDirect(reading.direct, work), _TALLIES_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tallying:
+    """In Spark's workers."""
+
+    measures: tuple[Tallied, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows, tallies = 0, list[Tally]()
+        for batch in batches:
+            if batch.num_rows:
+                rows += batch.num_rows
+                tallies = add_up(tallies, [tally(measure, batch) for measure in self.measures])
+        yield pa.RecordBatch.from_pylist([{"rows": rows, "tallies": packed(tallies)}], schema=_TALLIES_ARROW)
+
+
+@dataclass(frozen=True, slots=True)
+class _TallyingDirect:
+    """Rows are read where they are tallied."""
+
+    rows: DirectRows
+    work: _Tallying
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parts = (part for batch in numbers for part in batch.column(0).to_pylist())
+        return self.work(batch for part in parts for batch in self.rows.read(part))
