@@ -176,6 +176,11 @@ class ValidateSpec(Model):
     quarantine: QuarantineSpec = Field(
         default_factory=QuarantineSpec, description="Where rows that were set aside are kept."
     )
+    profile: Flag = Field(
+        default=False,
+        description="`true`: the columns of each load's rows are profiled in passing; its event in Dagster shows them. "
+        "It takes time.",
+    )
 
     late: LateSpec | None = Field(
         default=None,

@@ -32,6 +32,7 @@ from hakiri_dagster.orchestration.names import (
     pool_name,
 )
 from hakiri_dagster.orchestration.partitions import ordered_keys
+from hakiri_dagster.orchestration.profile_events import LOAD
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.alerts import RaisedAlert
 from hakiri_dagster.pipeline.chunk_run import Step, run_chunks
@@ -189,7 +190,11 @@ class _RunEvents:
 
     def _came_along(self, partition: str, metadata: Metadata) -> None:
         """Told with the run's last partition, whose own rows and numbers it must not stand for."""
-        told = {"rows" if name == "dagster/row_count" else name: value for name, value in metadata.items()}
+        told = {
+            "rows" if name == "dagster/row_count" else name: value
+            for name, value in metadata.items()
+            if not name.startswith(f"{LOAD}/")
+        }
         self._context.log_event(
             dg.AssetObservation(asset_key=asset_key(self._table), partition=partition, metadata=told)
         )

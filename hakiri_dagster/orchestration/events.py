@@ -11,6 +11,7 @@ from hakiri_dagster.audit.alerts import Alert, AlertRecord
 from hakiri_dagster.destinations.contract import LedgerEntry, Target
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key
+from hakiri_dagster.orchestration.profile_events import LOAD, profile_metadata
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.steps import PreparedChunk
 from hakiri_dagster.security.secrets import redact_within
@@ -30,6 +31,7 @@ def published_metadata(chunk: PreparedChunk, entry: LedgerEntry) -> Metadata:
         "load_id": dg.MetadataValue.int(entry.load_id),
         "attempt": dg.MetadataValue.int(entry.attempt),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
+        **({} if chunk.profile is None else profile_metadata(chunk.profile, LOAD)),
     }
 
 

@@ -229,6 +229,7 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> Chu
         seconds=prepared.seconds,
         hooks=prepared.hooks,
         outcomes=outcomes,
+        profile=prepared.slice.profile,
         publish=lambda: _publish(way, survey, prepared),
     )
 

@@ -21,6 +21,7 @@ from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.direct import map_direct
 from hakiri_dagster.pipeline.key_plan import KeyPlan
 from hakiri_dagster.pipeline.key_search import repeated_keys
+from hakiri_dagster.pipeline.load_profile import LoadProfiling
 from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
@@ -34,7 +35,8 @@ from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.arrow_types import arrow_type, is_text
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality.expression_rules import asked_of_spark
-from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure
+from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure, Tallied
+from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.quality.validators.registry import Asked
 
 SLICES_A_PASS = 128
@@ -55,11 +57,17 @@ class StagedSlice:
     """The table has no other."""
     _staging: Staging
     _source: Reconciliation
+    _profiling: LoadProfiling
     _index: int
 
     @property
     def report(self) -> SliceReport:
         return self._staging.report(self._index)
+
+    @property
+    def profile(self) -> TableProfile | None:
+        """Of its rows as they were staged, where the manifest asks for it."""
+        return self._profiling.profile(self.report.rows, self.report.tallies)
 
     def bad_rows(self) -> Iterator[BadRow]:
         return self._staging.bad_rows(self._index)
@@ -107,12 +115,17 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
             [claim.slice.bounds for claim in group], {file.path: file.marker for file in reading.files}
         )
         rows = read_rows(way, reading, survey.schema, splitter, way.table.validation.row_level)
-        staging = stage(way, target, rows, survey.schema, [claim.fence for claim in group], directory, _asked(way))
+        profiling = LoadProfiling.wanted(way.table, target, survey.schema, reading.schema)
+        measures = profiling.measures(_counted_in_passing(way), slices=len(group))
+        staging = stage(way, target, rows, survey.schema, [claim.fence for claim in group], directory, measures)
         source = _reconciliation(way, rows, group)
         try:
             only_chunk = len(survey.chunks) == 1
-            slices = (_slice(way, target, staging, source, *each, only_chunk=only_chunk) for each in enumerate(group))
-            yield Staged(tuple(slices), staging)
+            slices = tuple(
+                _slice(way, target, staging, source, profiling, index, claim, only_chunk=only_chunk)
+                for index, claim in enumerate(group)
+            )
+            yield Staged(slices, staging)
         finally:
             staging.close()
     finally:
@@ -155,7 +168,7 @@ def stage(
     loaded: SourceSchema,
     fences: Sequence[Fence],
     directory: Path,
-    asked: Asked,
+    measures: tuple[Tallied, ...] = (),
 ) -> Staging:
     """Sets Spark to work. `fences` are the slices', in their order."""
     table, reading, tag = way.table, rows.reading, spark_tag(way.holder)
@@ -174,7 +187,7 @@ def stage(
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
         rules=rows.rules,
-        measures=tuple(one for one in asked.in_passing if isinstance(one, ColumnMeasure)),
+        measures=measures,
         repeated=repeated_keys(keys, rows.frame, rows.keys, reading.explain, tag=tag),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
@@ -200,11 +213,16 @@ def _asked(way: Way) -> Asked:
     return Asked.by(way.table.validation.dataset_level.validators, portable=not way.source.tallies_itself)
 
 
+def _counted_in_passing(way: Way) -> list[ColumnMeasure]:
+    return [one for one in _asked(way).in_passing if isinstance(one, ColumnMeasure)]
+
+
 def _slice(
     way: Way,
     target: Target,
     staging: Staging,
     source: Reconciliation,
+    profiling: LoadProfiling,
     index: int,
     claim: ClaimedSlice,
     *,
@@ -223,4 +241,5 @@ def _slice(
         asked=_asked(way),
         texts=frozenset(one.name for one in source.reading.schema.columns if is_text(arrow_type(one.spark_type))),
     )
-    return StagedSlice(claim, load, staging.candidate(index), only_chunk, staging, source, index)
+    candidate = staging.candidate(index)
+    return StagedSlice(claim, load, candidate, only_chunk, staging, source, profiling, index)

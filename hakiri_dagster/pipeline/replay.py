@@ -38,7 +38,6 @@ from hakiri_dagster.pipeline.survey import Survey, look, remember
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Chunk, Slice
 from hakiri_dagster.planning.replays import KeptOfLoad, LeftAlone, LiveLoad, ReplayChunk, objection, plan_replay
-from hakiri_dagster.quality.validators.registry import Asked
 
 ReplayStep = ReplayedChunk | LeftAlone | HookRun
 
@@ -142,7 +141,7 @@ class _Work:
             rules = tuple(map(_told_of, way.table.validation.row_level))
             rows = read_rows(way, reading, self.survey.schema, Splitter(single=True), rules)
             fences = [chunk.fence for chunk in group]
-            staging = stage(way, self.target, rows, self.survey.schema, fences, directory, Asked())
+            staging = stage(way, self.target, rows, self.survey.schema, fences, directory)
             try:
                 for place, chunk in enumerate(group):
                     yield chunk, self._chunk_done(chunk, beside[chunk.key], StagedVerdicts(staging, place, written))

@@ -100,7 +100,7 @@ class Runtime:
         if self.destination(table).describe(table) is None:
             hint = f"load it first: `hakiri apply {table.pipeline_id}`"
             raise HakiriError(f"there is no target {place} yet", where=table.label, hint=hint)
-        return live_profile(table.label, self.target_as_source(table), self._own_spark)
+        return live_profile(table.label, self.target_as_source(table), self.open_spark)
 
     def destination(self, table: Table) -> Destination:
         config = self._with_url(table.destination)

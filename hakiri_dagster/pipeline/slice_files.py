@@ -14,11 +14,12 @@ from hakiri_dagster.destinations.contract import BadRow, RowEncoder
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.pipeline.key_digests import signed
 from hakiri_dagster.pipeline.places import Place
-from hakiri_dagster.quality.measures import ColumnMeasure
+from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.tallies import Tally, add_up, packed, tally
 
 BLOCK_BYTES = 8 * 1024 * 1024
 ROWS_MEASURED_AT_ONCE = 16_384
+BYTES_MEASURED_AT_ONCE = 1024 * 1024
 BLOCK_SUFFIX = ".rows"
 PARTIAL_SUFFIX = ".partial"
 
@@ -80,6 +81,7 @@ class SliceFiles:
     tallies: list[Tally] = field(default_factory=list)
     """What the rows say to each of the measures that are asked in passing."""
     _unmeasured: list[pa.RecordBatch] = field(default_factory=list)
+    _unmeasured_bytes: int = 0
     _bad_about: tuple[str, str, str | None, RowOnFail, int | None] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -105,17 +107,19 @@ class SliceFiles:
         self.size += self.pending_bytes
         self.pending, self.pending_bytes = [], 0
 
-    def measure(self, measures: Sequence[ColumnMeasure], rows: pa.RecordBatch) -> None:
+    def measure(self, measures: Sequence[Tallied], rows: pa.RecordBatch) -> None:
         """Not a handful of rows at a time: a batch may be split among many slices."""
         self._unmeasured.append(rows)
-        if sum(part.num_rows for part in self._unmeasured) >= ROWS_MEASURED_AT_ONCE:
+        self._unmeasured_bytes += rows.nbytes
+        waiting = sum(part.num_rows for part in self._unmeasured)
+        if waiting >= ROWS_MEASURED_AT_ONCE or self._unmeasured_bytes >= BYTES_MEASURED_AT_ONCE:
             self.measure_rest(measures)
 
-    def measure_rest(self, measures: Sequence[ColumnMeasure]) -> None:
+    def measure_rest(self, measures: Sequence[Tallied]) -> None:
         if self._unmeasured:
             rows = pa.Table.from_batches(self._unmeasured).combine_chunks().to_batches()[0]
             self.tallies = add_up(self.tallies, [tally(measure, rows) for measure in measures])
-            self._unmeasured = []
+            self._unmeasured, self._unmeasured_bytes = [], 0
 
     def set_aside(self, rule: str, message: str, row: str, place: Place) -> None:
         self.keep(rule, message, row, place, "skip")

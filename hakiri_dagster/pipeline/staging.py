@@ -36,7 +36,7 @@ from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.row_json import rows_as_json, storable
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
-from hakiri_dagster.quality.measures import ColumnMeasure
+from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.row_rules import broken_by, message_of
 
 MALFORMED_RULE = "malformed"
@@ -66,7 +66,7 @@ class StagingPlan:
     strangers: tuple[str, ...] = ()
     keeps_misfits: bool = False
     rules: tuple[RowRule, ...] = ()
-    measures: tuple[ColumnMeasure, ...] = ()
+    measures: tuple[Tallied, ...] = ()
     repeated: RepeatedKeys | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -237,14 +237,14 @@ class _Task:
             return
         order = np.argsort(slices, kind="stable")
         ordered = storable.take(pa.array(order))
-        measured = measured.take(pa.array(order)) if measured is not None else None
         cursors = cursor.take(pa.array(order)) if cursor is not None else None
         indexes, starts = np.unique(slices[order], return_index=True)
         ends = [*starts[1:].tolist(), len(slices)]
         for index, start, end in zip(indexes.tolist(), starts.tolist(), ends, strict=True):
             length = end - start
             part = cursors.slice(start, length) if cursors is not None else None
-            sample = measured.slice(start, length) if measured is not None else None
+            # a copy: a slice's few rows must not keep all of the batch until there are more of them
+            sample = measured.take(pa.array(order[start:end])) if measured is not None else None
             self._write_slice(index, ordered.slice(start, length), part, sample)
 
     def _write_slice(

@@ -11,6 +11,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
+from hakiri_dagster.quality.profile import TableProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class PreparedChunk:
     seconds: float
     hooks: tuple[HookRun, ...]
     outcomes: tuple[Outcome, ...]
+    profile: TableProfile | None
     publish: Callable[[], LedgerEntry]
 
 

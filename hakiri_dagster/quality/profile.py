@@ -70,9 +70,14 @@ class ProfiledColumn:
     @property
     def is_told_apart(self) -> bool:
         """Its values can be counted one by one."""
-        if at.is_nested(self.kind) or at.is_null(self.kind) or self.type.endswith("]"):
-            return False
-        return self.type.lower() not in _WITHOUT_ORDER
+        known = self.is_listed or is_bytes(self.kind) or at.is_duration(self.kind)
+        return known and not self.type.endswith("]") and self.type.lower() not in _WITHOUT_ORDER
+
+    @property
+    def is_listed(self) -> bool:
+        """Its values can be shown."""
+        kind = self.kind
+        return is_text(kind) or is_number(kind) or is_time(kind) or bool(at.is_boolean(kind) or at.is_time(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ def _of_column(column: ProfiledColumn, keeps: int) -> Iterator[Tallied]:
     if not column.is_told_apart:
         return
     yield Distinct(name, FEW_VALUES, keeps)
-    if not is_bytes(column.kind):
+    if column.is_listed:
         yield Frequent(name, FEW_VALUES)
     if column.has_numbers or is_time(column.kind):
         yield Lowest(name)

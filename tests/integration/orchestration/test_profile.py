@@ -121,3 +121,71 @@ def test_a_target_that_is_not_there_yet_is_to_be_loaded_first(csv_shop: Declare)
     with pytest.raises(HakiriError, match=r"no target raw\.orders yet") as told:
         profile(shop)
     assert told.value.hint == "load it first: `hakiri apply shop`"
+
+
+def materialized(shop: ShopProject) -> dict[str | None, dict[str, Any]]:
+    """Metadata by partition."""
+    records = shop.instance.fetch_materializations(dg.AssetKey(["shop", "orders"]), limit=20).records
+    events = [record.asset_materialization for record in records]
+    return {e.partition: {name: value.value for name, value in e.metadata.items()} for e in events if e is not None}
+
+
+def test_a_load_is_profiled_in_passing_where_the_manifest_asks(csv_shop: Declare) -> None:
+    validators = {"cardinality": {"column": "id", "max_distinct": 9}, "null_ratio": {"column": "name", "max": 0.5}}
+    rule = {"type": "range", "field": "id", "max": 100, "on_fail": "skip"}
+    shop = csv_shop(validate={"profile": True, "dataset_level": validators, "row_level": [rule]})
+    shop.file("data/orders.csv", "id,name\n1,ann\n2,\n3,ann\n1000,eve\n")
+    assert shop.apply()["orders"]["error"] is None
+    (told,) = materialized(shop).values()
+    numbers = {name: value for name, value in told.items() if name.startswith("load_profile/")}
+    assert numbers == {
+        "load_profile/id/null_ratio": 0.0,
+        "load_profile/id/distinct": 3,
+        "load_profile/id/min": 1,
+        "load_profile/id/max": 3,
+        "load_profile/id/mean": 2.0,
+        "load_profile/name/null_ratio": pytest.approx(1 / 3),
+        "load_profile/name/distinct": 1,
+        "load_profile/name/shortest": 3,
+        "load_profile/name/longest": 3,
+    }
+    rows = {record.data["column"]: record.data for record in told["load_profile"].records}
+    assert (rows["id"]["type"], rows["name"]["values"]) == ("bigint", "ann (2)")
+    assert {"cardinality_id", "null_ratio_name", "range_id"} <= set(shop.checks)
+
+
+def test_each_slice_speaks_of_its_own_rows(csv_shop: Declare) -> None:
+    shop = csv_shop(validate={"profile": True}, incremental="id", backfill={"window": 10})
+    shop.file("data/orders.csv", "id,name\n1,ann\n12,bob\n2,\n13,\n14,\n,zoe\n")
+    assert shop.apply()["orders"]["error"] is None
+    told = materialized(shop)
+    assert {key: (e.get("load_profile/id/max"), e["load_profile/name/distinct"]) for key, e in told.items()} == {
+        "id-0000000000..0000000010": (2, 1),
+        "id-0000000010..0000000020": (14, 1),
+        "null": (None, 1),
+    }
+
+
+def test_nobody_who_does_not_ask_pays_for_a_profile(csv_shop: Declare) -> None:
+    shop = csv_shop()
+    shop.file("data/orders.csv", "id,name\n1,ann\n")
+    assert shop.apply()["orders"]["error"] is None
+    (told,) = materialized(shop).values()
+    assert not [name for name in told if name.startswith("load_profile")]
+
+
+def test_a_table_takes_the_profile_that_its_pipeline_asks_for_or_not(shop: ShopProject) -> None:
+    source = {"connector": "files", "config": {"path": "data", "format": "csv"}}
+    tables = ["a", {"name": "b", "validate": {"profile": False}}]
+    shop.manifest({"id": "p", "source": source, "tables": tables, "validate": {"profile": True}})
+    with shop.runtime() as runtime:
+        assert [table.validation.profile for table in runtime.project.tables] == [True, False]
+
+
+def test_the_rows_of_an_empty_chunk_have_a_profile_too(csv_shop: Declare) -> None:
+    settings = {"validate": {"profile": True}, "load": {"mode": "truncate", "fail_on_empty_source": False}}
+    shop = csv_shop(columns={"id": "integer"}, **settings)
+    shop.file("data/orders.csv", "id\n")
+    assert shop.apply()["orders"]["error"] is None
+    (told,) = materialized(shop).values()
+    assert (told["load_profile/id/null_ratio"], told["load_profile/id/distinct"]) == (0.0, 0)

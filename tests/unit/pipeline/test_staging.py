@@ -14,8 +14,9 @@ from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, RE
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Refusal
 from hakiri_dagster.pipeline.slice_files import SliceFiles
 from hakiri_dagster.pipeline.slices import Splitter
-from hakiri_dagster.pipeline.staging import StagingPlan
+from hakiri_dagster.pipeline.staging import StagingPlan, _Task
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.quality.measures import Nulls
 
 
 class JsonLines:
@@ -208,3 +209,16 @@ def test_misfits_that_are_kept_are_counted_with_the_slice_of_their_row(tmp_path:
     assert (reports[1]["discarded"], reports[1]["discard_sample"]) == (1, "`v` is no int")
     assert reports[0]["discarded"] == 0, "of a row that is set aside nothing is discarded"
     assert sum(int(str(report["bad_rows"])) for report in reports.values()) == 2
+
+
+def test_rows_that_wait_to_be_measured_do_not_keep_their_batches(tmp_path: Path) -> None:
+    """A slice that gets one row of each batch would have the whole table in memory before it has enough of them."""
+    cursor = pa.array([*range(1, 5000), 9999], pa.int64())
+    bounds = [CursorRange(Interval(0, 9000)), CursorRange(Interval(9000, 10_000))]
+    files = SliceFiles(1, tmp_path, "s", JsonLines())
+    task = _Task(staging(tmp_path, bounds, cursor="n", measures=(Nulls("n"),)))
+    task._slices[1] = files
+    for _ in range(20):
+        task._take(pa.record_batch({"n": cursor}))
+    kept = {buffer.address: buffer.size for part in files._unmeasured for buffer in part.column(0).buffers() if buffer}
+    assert sum(kept.values()) < 20 * 1000
