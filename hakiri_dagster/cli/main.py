@@ -132,6 +132,17 @@ def profile(
 
 
 @app.command()
+def suggest(
+    pipeline_id: Id,
+    table: Annotated[str | None, typer.Option(help="One table only.")] = None,
+) -> NoReturn:
+    """Propose rules and validators that the targets pass as they are, as text for the manifest. Loads nothing."""
+    from hakiri_dagster.cli.suggest_command import suggest as run
+
+    _exit(run(_project, pipeline_id, table))
+
+
+@app.command()
 def status(
     pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False
 ) -> NoReturn:
