@@ -107,6 +107,7 @@ def test_a_row_that_cannot_be_stored_is_set_aside_with_its_reason(tmp_path: Path
             "source_line": None,
             "on_fail": "skip",
             "file_hash": None,
+            "kept_id": None,
         }
     ]
     assert (reports[0]["rows"], reports[0]["bad_rows"], reports[0]["bad_sample"]) == (2, 1, "n is negative")
