@@ -205,11 +205,11 @@ def test_a_file_that_changes_meanwhile_tells_no_lines(csv_shop: Declare, monkeyp
     from hakiri_dagster.connectors.files import csv_format
 
     shop = csv_shop(row_level=[NO_X])
-    path = shop.file("data/orders.csv", "id,name\n1,x\n")
+    path = shop.file("data/orders.csv", "id,name\n1,x\n2,a\n")
     read = csv_format.text_lines
 
     def changed(*given: Any) -> Iterator[str]:
-        path.write_text("id,name\n\n\n1,x\n")
+        path.write_text("id,name\n\n\n1,x\n2,a\n")
         return read(*given)
 
     monkeypatch.setattr(csv_format, "text_lines", changed)
