@@ -13,6 +13,7 @@ from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.opening import chosen_pipeline, chosen_tables, opened_project
 from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.manifest.rule_spec import FieldTypeName
 from hakiri_dagster.manifest.rule_values import PlainValue
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.runtime import Runtime
@@ -41,6 +42,7 @@ class ColumnDocument(TypedDict):
     mean: float | None
     shortest: int | None
     longest: int | None
+    readable_as: list[FieldTypeName] | None
     values: list[ValueDocument] | None
 
 
@@ -101,6 +103,7 @@ def _column(column: ColumnProfile) -> ColumnDocument:
         mean=column.mean,
         shortest=None if texts is None else texts.shortest,
         longest=None if texts is None else texts.longest,
+        readable_as=None if texts is None else sorted(texts.readable_as),
         values=_values(column),
     )
 

@@ -157,7 +157,7 @@ def _profile(column: ProfiledColumn, rows: int, answers: AnswersInPassing) -> Co
     nulls = answers.get(Nulls(name), 0)
     nulls = nulls if isinstance(nulls, int) else 0
     values = _values(name, answers)
-    distinct, is_exact = _distinct(name, answers, values)
+    distinct, is_exact = _distinct(name, answers, values, rows - nulls)
     texts = answers.get(Texts(name))
     return ColumnProfile(
         name=name,
@@ -179,14 +179,16 @@ def _values(name: str, answers: AnswersInPassing) -> tuple[tuple[PlainValue | De
     return found.rows if isinstance(found, ValuesFound) else None
 
 
-def _distinct(name: str, answers: AnswersInPassing, values: Sequence[object] | None) -> tuple[int | None, bool]:
-    """Whoever asked for it, and however exactly."""
+def _distinct(
+    name: str, answers: AnswersInPassing, values: Sequence[object] | None, with_value: int
+) -> tuple[int | None, bool]:
+    """Whoever asked for it, and however exactly. An estimate may be higher than there are rows."""
     if values is not None:
         return len(values), True
     for measure, answer in answers.items():
         if isinstance(measure, Distinct) and measure.column == name and isinstance(answer, int):
             kept = LEAST_KEPT if measure.keeps is None else measure.keeps
-            return answer, answer < max(kept, measure.exact + 1)
+            return min(answer, with_value), answer < max(kept, measure.exact + 1)
     return None, True
 
 

@@ -81,6 +81,7 @@ def test_columns_of_every_type_are_told_of_in_one_pass(csv_shop: Declare) -> Non
     assert told["code"]["values"] == [
         {"value": "c1", "rows": 34}, {"value": "c0", "rows": 33}, {"value": "c2", "rows": 33}
     ]  # fmt: skip
+    assert (told["code"]["readable_as"], told["id"]["readable_as"]) == ([], None)
     assert (told["note"]["shortest"], told["note"]["longest"], told["note"]["values"]) == (6, 8, None)
 
 
@@ -189,3 +190,36 @@ def test_the_rows_of_an_empty_chunk_have_a_profile_too(csv_shop: Declare) -> Non
     assert shop.apply()["orders"]["error"] is None
     (told,) = materialized(shop).values()
     assert (told["load_profile/id/null_ratio"], told["load_profile/id/distinct"]) == (0.0, 0)
+
+
+def test_a_load_from_postgresql_is_profiled_by_the_types_of_its_target(shop: ShopProject) -> None:
+    shop.execute("""
+        CREATE SCHEMA src;
+        CREATE TABLE src.orders (id bigint, price numeric, doc jsonb, key uuid, tags text[], at timestamptz);
+        INSERT INTO src.orders
+        SELECT i, i / 4.0, '{}', gen_random_uuid(), '{a}', now() FROM generate_series(1, 40) AS i;
+        INSERT INTO src.orders VALUES (41, 'NaN', NULL, NULL, NULL, NULL)
+    """)
+    source = {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}}
+    shop.manifest({"id": "shop", "source": source, "tables": ["orders"], "validate": {"profile": True}})
+    assert shop.apply()["orders"]["error"] is None
+    (told,) = materialized(shop).values()
+    rows = {record.data["column"]: record.data for record in told["load_profile"].records}
+    assert {name: (row["type"], row["nulls"], row["distinct"], row["max"]) for name, row in rows.items()} == {
+        "id": ("bigint", 0, "41", "41"),
+        "price": ("numeric", 0, "41", "nan"),
+        "doc": ("jsonb", 1, None, None),
+        "key": ("uuid", 1, "40", None),
+        "tags": ("text[]", 1, None, None),
+        "at": ("timestamp with time zone", 1, "1", rows["at"]["max"]),
+    }
+    assert told["load_profile/price/min"] == 0.25
+
+
+def test_the_first_columns_of_a_wide_load_are_profiled(csv_shop: Declare) -> None:
+    shop = csv_shop(validate={"profile": True})
+    shop.file("data/orders.csv", ",".join(f"c{place}" for place in range(210)) + "\n" + ",".join("1" * 210) + "\n")
+    assert shop.apply()["orders"]["error"] is None
+    (told,) = materialized(shop).values()
+    assert len(told["load_profile"].records) == 200
+    assert told["load_profile/left_out"] == "numbers of the first 50 of 210 columns; the table shows the first 200"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hakiri_dagster.quality.measures import Distinct, Instant, Tallied, TextsFound
+from hakiri_dagster.quality.measures import Distinct, Instant, Nulls, Tallied, TextsFound
 from hakiri_dagster.quality.profile import (
     FEW_VALUES,
     ColumnProfile,
@@ -73,6 +73,12 @@ def test_many_distinct_values_are_an_estimate() -> None:
     assert not found.distinct_is_exact
     assert found.distinct == pytest.approx(60_000, rel=0.1)
     assert str(cells(found)["distinct"]).startswith("about ")
+
+
+def test_an_estimate_is_not_above_the_rows_that_have_a_value() -> None:
+    column = ProfiledColumn("v", "bigint", pa.int64())
+    (found,) = profile_of([column], 10_000, {Nulls("v"): 100, Distinct("v", 20, 2048): 10_300}).columns
+    assert (found.distinct, found.distinct_is_exact) == (9_900, False)
 
 
 def test_times_have_extremes_and_values_as_they_are_written() -> None:
