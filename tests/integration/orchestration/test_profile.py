@@ -14,6 +14,7 @@ from hakiri_dagster.orchestration.apply import Applier
 from hakiri_dagster.orchestration.profile_events import MOST_PLOTTED
 from hakiri_dagster.quality.profile import TableProfile
 from tests.integration.orchestration.conftest import ShopProject
+from tests.integration.orchestration.test_quarantine_replay import ANY, EMAIL, MODES, SRC, add, database, ids, replayed
 
 Declare = Callable[..., ShopProject]
 
@@ -223,3 +224,13 @@ def test_the_first_columns_of_a_wide_load_are_profiled(csv_shop: Declare) -> Non
     (told,) = materialized(shop).values()
     assert len(told["load_profile"].records) == 200
     assert told["load_profile/left_out"] == "numbers of the first 50 of 210 columns; the table shows the first 200"
+
+
+def test_rows_come_back_from_the_quarantine_of_a_table_that_is_profiled(shop: ShopProject) -> None:
+    shop.execute(SRC)
+    database(shop, EMAIL, validate={"profile": True}, **MODES["append"])
+    add(shop, (1, 0, "a@b"), (2, 1, "x"))
+    assert shop.apply()["orders"]["error"] is None
+    database(shop, ANY, validate={"profile": True}, **MODES["append"])
+    assert replayed(shop)["replayed"] == 1
+    assert ids(shop) == [1, 2]
