@@ -21,7 +21,7 @@ from hakiri_dagster.destinations.registry import open_destination
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.engine.spark import open_session
-from hakiri_dagster.errors import EngineLost, HakiriError, StreamRefused
+from hakiri_dagster.errors import EngineLost, HakiriError, SourceError, SourceUnavailable, StreamRefused
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
 from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
@@ -86,9 +86,11 @@ class Runtime:
             open_stream(table, self.settings)
         return source_table(table, self._with_url(table.source))
 
-    def target_as_source(self, table: Table) -> SourceTable:
-        """The target, to be read as a source is."""
+    def target_as_source(self, table: Table, as_text: Sequence[str] = ()) -> SourceTable:
+        """The target, to be read as a source is. `as_text`: columns that are read as PostgreSQL writes them."""
         config = {**self._with_url(table.destination), "schema": table.target_schema}
+        if as_text:
+            config["text_columns"] = list(as_text)
         read = replace(
             table, source=Endpoint("postgres", {}), name=table.target_name, path=None, columns={}, contract="evolve"
         )
@@ -96,11 +98,18 @@ class Runtime:
 
     def profile(self, table: Table) -> TableProfile:
         """Of the target as it is."""
-        place = f"{table.target_schema}.{table.target_name}"
-        if self.destination(table).describe(table) is None:
+        target = self.destination(table).describe(table)
+        if target is None:
+            place = f"{table.target_schema}.{table.target_name}"
             hint = f"load it first: `hakiri apply {table.pipeline_id}`"
             raise HakiriError(f"there is no target {place} yet", where=table.label, hint=hint)
-        return live_profile(table.label, self.target_as_source(table), self.open_spark)
+        try:
+            return live_profile(table.label, self.target_as_source(table), self.open_spark)
+        except SourceUnavailable:
+            raise
+        except SourceError:  # it may hold what Spark's types cannot: an infinite date, a decimal that is NaN
+            narrow = [column.name for column in target.columns if column.type.startswith(("date", "time", "numeric"))]
+            return live_profile(table.label, self.target_as_source(table, as_text=narrow), self.open_spark)
 
     def destination(self, table: Table) -> Destination:
         config = self._with_url(table.destination)

@@ -111,6 +111,22 @@ def test_a_table_of_many_columns_plots_the_first_of_them_and_says_so(csv_shop: D
     assert shown["profile/left_out"] == "numbers of the first 50 of 300 columns; the table shows the first 200"
 
 
+def test_what_no_type_of_spark_s_holds_is_told_as_text(csv_shop: Declare) -> None:
+    shop = csv_shop()
+    shop.execute(
+        "CREATE SCHEMA raw; CREATE TABLE raw.orders (id integer, day date, at timestamptz, amount numeric(9,2))"
+    )
+    shop.execute("INSERT INTO raw.orders VALUES (1, 'infinity', now(), 'NaN'), (2, '2024-01-01', '-infinity', 2.5)")
+    told = document(shop, profile(shop))
+    assert [(told[name]["distinct"], told[name]["max"]) for name in ("id", "day", "at")] == [
+        (2, 2),
+        (2, None),
+        (2, None),
+    ]
+    assert [one["value"] for one in told["day"]["values"]] == ["2024-01-01", "infinity"]
+    assert (told["amount"]["min"], told["amount"]["max"]) == (2.5, "nan")
+
+
 def test_an_empty_target_has_a_profile(csv_shop: Declare) -> None:
     shop = csv_shop()
     shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.orders (id integer, name text)")
