@@ -43,7 +43,7 @@ def suggested(runtime: Runtime, table: Table) -> str:
         source = runtime.survey(table).schema
     except HakiriError as error:
         source = None
-        notes.append(f"the source was not asked whether it has these columns: {error.what}")
+        notes.append(f"not compared with the columns of the source: {error.what}")
     found = suggestions(table, profile, runtime.destination(table), source, datetime.now(UTC))
     label = f"{table.label}: proposed by `hakiri suggest`, {profile.rows:,} row(s) of the target"
     if not found:
