@@ -34,6 +34,11 @@ def ensure_control_schema(connection: Connection) -> None:
     connection.commit()
 
 
+def is_outdated(connection: Connection) -> bool:
+    """It is there, and an earlier version has made it."""
+    return 0 < installed_version(connection) < len(scripts())
+
+
 def installed_version(connection: Connection) -> int:
     """0 where there is none. Leaves no transaction open."""
     try:

@@ -37,7 +37,7 @@ from hakiri_dagster.destinations.postgres import (
 )
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
-from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema
+from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema, is_outdated
 from hakiri_dagster.destinations.postgres.doubts import doubts
 from hakiri_dagster.destinations.postgres.earlier_loads import beside
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
@@ -67,6 +67,7 @@ class PostgresDestination:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._control_schema_ready = False
+        self._control_schema_looked_at = False
 
     def describe(self, table: Table) -> Target | None:
         with self._connections.look(table.label) as connection:
@@ -108,6 +109,7 @@ class PostgresDestination:
             return plan_encoder(connection, table, target, arrow_columns)
 
     def ledger(self, table: Table, loads: Collection[int] = ()) -> Sequence[LedgerEntry]:
+        self._bring_control_schema_up_to_date()
         with self._connections.transaction(table.label) as connection:
             return ledger.entries(connection, table, loads)
 
@@ -204,6 +206,15 @@ class PostgresDestination:
 
     def close(self) -> None:
         self._connections.close()
+
+    def _bring_control_schema_up_to_date(self) -> None:
+        """One that is not there is made by a load; one that an earlier version has made could not be asked."""
+        if not self._control_schema_looked_at:
+            with self._connections.transaction() as connection:
+                outdated = is_outdated(connection)
+            if outdated:
+                self._ensure_control_schema()
+            self._control_schema_looked_at = True
 
     def _ensure_control_schema(self) -> None:
         if not self._control_schema_ready:

@@ -74,6 +74,15 @@ def test_a_control_schema_of_an_earlier_version_is_brought_up_to_date(make_shop:
     assert shop.query("SELECT max(version) FROM hakiri.version") == [(newest,)]
 
 
+def test_a_plan_can_ask_a_ledger_of_an_earlier_version(make_shop: MakeShop) -> None:
+    shop = make_shop("append")
+    with pytest.MonkeyPatch.context() as patch, psycopg.connect(shop.url) as connection:
+        patch.setattr(control_schema, "scripts", lambda scripts=control_schema.scripts: scripts()[:9])
+        control_schema.ensure_control_schema(connection)
+    assert shop.destination.ledger(shop.table) == ()
+    assert shop.query("SELECT max(version) FROM hakiri.version") == [(len(control_schema.scripts()),)]
+
+
 def test_two_processes_may_create_the_control_schema_at_once(make_shop: MakeShop) -> None:
     shops = [make_shop() for _ in range(6)]
     failures: list[BaseException] = []
