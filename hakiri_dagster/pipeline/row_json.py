@@ -1,40 +1,63 @@
-"""Rows as JSON that a jsonb column takes: it has neither NaN nor U+0000. Column by column, for there may be many."""
+"""Rows as JSON that a jsonb column takes: it has neither NaN nor U+0000. Whole columns at a time, for all rows may
+have to be told; never so many rows at once that their texts take much memory."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
+_BYTES_AT_ONCE = 4 * 1024 * 1024
+_CONTROLS = r"[\x00-\x1f]"
 
-def rows_as_json(rows: pa.RecordBatch) -> list[str]:
-    names = rows.schema.names
-    columns = [_values(column) for column in rows.columns]
-    return [json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in zip(*columns, strict=True)]
+_encoded = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _values(column: pa.Array) -> list[object]:
+def rows_as_json(rows: pa.RecordBatch) -> Iterator[str]:
+    at_once = max(1, rows.num_rows * _BYTES_AT_ONCE // max(rows.nbytes, 1))
+    for start in range(0, rows.num_rows, at_once):
+        yield from _objects(rows.slice(start, at_once)).to_pylist()
+
+
+def _objects(rows: pa.RecordBatch) -> pa.Array:
+    pieces: list[pa.Array | str] = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        pieces += [f"{', ' if pieces else '{'}{_encoded(name)}: ", _values(column)]
+    return pc.binary_join_element_wise(*pieces, "}", "")
+
+
+def _values(column: pa.Array) -> pa.Array:
+    """Each as JSON text."""
     kind = column.type
     if at.is_integer(kind) or at.is_boolean(kind):
-        return list(column.to_pylist())
+        return pc.fill_null(column.cast(pa.string()), "null")
     if at.is_date(kind) or at.is_decimal(kind):
-        return list(column.cast(pa.string()).to_pylist())
-    if at.is_string(kind) and not pc.any(pc.match_substring(column, "\0")).as_py():
-        return list(column.to_pylist())
+        return _quoted(column.cast(pa.string()))
+    if at.is_string(kind) and not pc.any(pc.match_substring_regex(column, _CONTROLS)).as_py():
+        return _quoted(pc.replace_substring(pc.replace_substring(column, "\\", "\\\\"), '"', '\\"'))
     if at.is_timestamp(kind):
         return _moments(column)
-    return [storable(value) for value in column.to_pylist()]
+    return _one_by_one(column)
 
 
-def _moments(column: pa.Array) -> list[object]:
+def _one_by_one(column: pa.Array) -> pa.Array:
+    return pa.array([_encoded(storable(value)) for value in column.to_pylist()], pa.string())
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.binary_join_element_wise('"', texts, '"', ""), "null")
+
+
+def _moments(column: pa.Array) -> pa.Array:
     """Python knows no years before 1 and after 9999."""
     try:
-        return [storable(value) for value in column.to_pylist()]
+        return _one_by_one(column)
     except (OverflowError, ValueError):
-        return list(column.cast(pa.string()).to_pylist())
+        return _quoted(column.cast(pa.string()))
 
 
 def storable(value: object) -> object:

@@ -6,7 +6,6 @@ report names does not exist for the publisher. So a retried or zombie task can n
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.key_lookup import KeyLookup, RepeatedKeys
 from hakiri_dagster.pipeline.places import Place, Places
 from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
-from hakiri_dagster.pipeline.row_json import rows_as_json, storable
+from hakiri_dagster.pipeline.row_json import rows_as_json
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
 from hakiri_dagster.quality.measures import Tallied
@@ -122,21 +121,19 @@ class _Task:
         broken = unreadable(batch, keeps_misfits=self._plan.keeps_misfits)
         if broken is None:
             return batch
-        bad = batch.filter(broken)
-        splitter = self._plan.splitter
-        for index, place in enumerate(self._places.of(bad)):
-            one = bad.slice(index, 1)
-            slice_index = int(self._slices_of(one)[0]) if splitter.by_file else splitter.null_slice
-            told = one.column(MALFORMED_COLUMN)[0].as_py()
-            files = self._files(max(slice_index, 0))
-            files.set_aside_unfit(
-                MALFORMED_RULE,
-                told["reason"],
-                json.dumps({"line": storable(told["line"])}, ensure_ascii=False),
-                place,
-            )
-            files.unplaced += not (splitter.by_file or splitter.single)
+        self._set_aside_malformed(batch.filter(broken))
         return batch.filter(pc.invert(broken))
+
+    def _set_aside_malformed(self, batch: pa.RecordBatch) -> None:
+        marks, splitter = batch.column(MALFORMED_COLUMN), self._plan.splitter
+        texts = rows_as_json(pa.record_batch({"line": pc.struct_field(marks, "line")}))
+        reasons = pc.struct_field(marks, "reason").to_pylist()
+        placed = splitter.by_file or splitter.single
+        slices = self._slices_of(batch).tolist() if placed else [splitter.null_slice] * batch.num_rows
+        for index, reason, text, place in zip(slices, reasons, texts, self._places.of(batch), strict=True):
+            files = self._files(max(index, 0))
+            files.set_aside_unfit(MALFORMED_RULE, reason, text, place)
+            files.unplaced += not placed
 
     def _encode(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
         batch, slices = self._ruled(batch, slices)
@@ -294,8 +291,9 @@ class _Task:
     ) -> Iterator[tuple[int, str, Place]]:
         """The slice of each chosen row, the row as JSON, or its id in the quarantine, and where it came from."""
         chosen = batch.filter(pa.array(mask))
+        rows: Iterator[str]
         if KEPT_COLUMN in batch.schema.names:
-            rows = list(map(str, _kept_ids(chosen).to_pylist()))
+            rows = map(str, _kept_ids(chosen).to_pylist())
         else:
             rows = rows_as_json(chosen.select(list(self._plan.source_columns)))
         yield from zip(slices[mask].tolist(), rows, self._places.of(chosen), strict=True)

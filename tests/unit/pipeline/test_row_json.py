@@ -41,3 +41,20 @@ def test_values_of_all_kinds_are_told_as_they_are_read() -> None:
     }
     assert json.loads(second)["part"] == 0.5
     assert "\n" not in first, "a line of the file of bad rows is one row"
+
+
+def test_texts_are_escaped_whatever_else_their_column_holds() -> None:
+    texts = ['say "hi"', "C:\\new", '\\"', "", None, "ä/\u2028", "null"]
+    columns = {"plain": texts, "with controls": [*texts[:-1], "a\tb\r\n\x01"], 'na"me\\': texts}
+    batch = pa.record_batch({name: pa.array(values, pa.string()) for name, values in columns.items()})
+    told = [json.loads(text) for text in rows_as_json(batch)]
+    assert told == batch.to_pylist()
+
+
+def test_none_of_many_large_rows_is_left_out() -> None:
+    batch = pa.record_batch({"n": range(40), "text": [f"{n}" * 300_000 for n in range(40)]}).slice(3)
+    assert [json.loads(text) for text in rows_as_json(batch)] == batch.to_pylist()
+
+
+def test_a_batch_without_rows_tells_none() -> None:
+    assert list(rows_as_json(pa.record_batch({"n": pa.array([], pa.int64())}))) == []
