@@ -58,3 +58,6 @@ IN_ONE_PASS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 """Validators that one pass over the rows can answer: all six kinds of them."""
+
+EVERY_ROW: Rule = {"type": "range", "field": "l_quantity", "max": 0}
+"""Quantities are from 1 to 50: every row breaks it."""

@@ -51,7 +51,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measured ratios, in one run.")
     parser.add_argument("--only", nargs="+", choices=list(WORKS), metavar="WORK", help="names from --list")
     parser.add_argument("--repeats", type=int, default=3, help="how often each work is measured; medians are told")
-    parser.add_argument("--scale", type=int, default=1, help="TPC-H scale factor")
+    parser.add_argument("--scale", type=float, default=1, help="TPC-H scale factor; below 1 to try a work")
     parser.add_argument("--list", action="store_true", help="the names of the works")
     return parser.parse_args(arguments)
 
@@ -66,7 +66,7 @@ def _document(rows: Sequence[Row], options: argparse.Namespace) -> Iterator[str]
     yield ""
     machine = f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GB, {platform.system()}"
     yield f"{datetime.now(UTC):%Y-%m-%d} · {machine}"
-    yield f"Python {platform.python_version()} · TPC-H SF {options.scale} · medians of {options.repeats}"
+    yield f"Python {platform.python_version()} · TPC-H SF {options.scale:g} · medians of {options.repeats}"
     yield ""
     yield "Reference times are measured before, between and after ours, in the same run, on the same server."
     yield "`psql \\copy` is lineitem as CSV, two files in parallel into one table."

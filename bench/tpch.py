@@ -36,9 +36,9 @@ KEYS = {"lineitem": ("l_orderkey", "l_linenumber"), "orders": ("o_orderkey",)}
 class Data:
     """Files of one scale factor, made when they are first asked for."""
 
-    def __init__(self, folder: Path, scale: int) -> None:
+    def __init__(self, folder: Path, scale: float) -> None:
         self.scale = scale
-        self.folder = folder / f"sf{scale}"
+        self.folder = folder / f"sf{scale:g}"
 
     def parquet(self, table: str) -> Path:
         return self._made(self.folder / f"{table}.parquet", lambda path: self._plain(table, path))
@@ -91,7 +91,7 @@ class Data:
     def _generate(self, kind: str, table: str, path: Path, more: list[str] | None = None) -> None:
         generator = Path(sys.executable).parent / "tpchgen-cli"
         folder = self.folder / f"generated-{path.name}"
-        command = [generator, kind, "-s", str(self.scale), f"--tables={table}", f"--output-dir={folder}"]
+        command = [generator, kind, "-s", f"{self.scale:g}", f"--tables={table}", f"--output-dir={folder}"]
         subprocess.run([*command, *(more or [])], check=True, stdout=subprocess.DEVNULL)
         [made] = [file for file in folder.rglob("*") if file.is_file()]
         made.rename(path)

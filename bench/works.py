@@ -26,7 +26,7 @@ from reference import (
     scd2_seconds,
     upsert_seconds,
 )
-from rules import EXPRESSION, IN_ONE_PASS, ONE_IN_A_HUNDRED, TWENTY, UNIQUE, Rule
+from rules import EVERY_ROW, EXPRESSION, IN_ONE_PASS, ONE_IN_A_HUNDRED, TWENTY, UNIQUE, Rule
 from tpch import KEYS, Data, small_files
 
 from hakiri_dagster.engine.embedded_postgres import Server
@@ -53,7 +53,7 @@ class Bench:
 
     server: Server
     work_dir: Path
-    scale: int
+    scale: float
     repeats: int
     told: Callable[[str], None]
     warehouse: Warehouse = field(init=False)
@@ -68,7 +68,7 @@ class Bench:
     def data(self) -> Data:
         return self.at_scale(self.scale)
 
-    def at_scale(self, scale: int) -> Data:
+    def at_scale(self, scale: float) -> Data:
         return Data(self.work_dir, scale)
 
     def project(self, manifest: str) -> AbstractContextManager[Project]:
@@ -111,6 +111,14 @@ tables = [{ name = "lineitem", path = "work/*.parquet" }]
 load = { mode = "truncate" }
 row_level = RULES
 dataset_level = VALIDATORS
+"""
+ALL_BAD = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "lineitem", path = "work/*.parquet" }]
+load = { mode = "truncate", fail_on_empty_source = false }
+validate = { row_level = RULES, quarantine = { allow_all = true } }
 """
 POINT_READS = """
 \\set order random(1, ORDERS)
@@ -173,7 +181,7 @@ load = { mode = "truncate" }
 
 
 def truncate(bench: Bench) -> Iterator[Row]:
-    title = f"lineitem, Parquet → `truncate`, SF {bench.scale}"
+    title = f"lineitem, Parquet → `truncate`, SF {bench.scale:g}"
     yield bench.against_yardstick(title, lambda: _lineitem(bench, LINEITEM), 2.2)
 
 
@@ -231,8 +239,8 @@ def validators_in_sql(bench: Bench) -> Iterator[Row]:
         yield _ratio(f"lineitem: {title}", seconds, BY_HAND, reference, 1.2)
 
 
-def _ruled(rules: Sequence[Rule], validators: Mapping[str, Any]) -> str:
-    return RULED.replace("RULES", _toml(list(rules))).replace("VALIDATORS", _toml(validators))
+def _ruled(rules: Sequence[Rule], validators: Mapping[str, Any], manifest: str = RULED) -> str:
+    return manifest.replace("RULES", _toml(list(rules))).replace("VALIDATORS", _toml(validators))
 
 
 def _toml(value: Any) -> str:
@@ -243,6 +251,20 @@ def _toml(value: Any) -> str:
             return f"[{', '.join(map(_toml, value))}]"
         case _:
             return json.dumps(value)
+
+
+def all_bad(bench: Bench) -> Iterator[Row]:
+    """Each row breaks a rule, and is kept in the quarantine table: that costs time, but no memory for each of them."""
+    clean = _watched(bench, LINEITEM, kept=False)
+    for on_fail, becomes in (("skip", "set aside"), ("warn", "loaded, and kept in quarantine too")):
+        bad = _watched(bench, _ruled([EVERY_ROW | {"on_fail": on_fail}], {}, ALL_BAD), kept=True)
+        title = f"lineitem → `truncate`, every row {becomes}"
+        yield _ratio(title, bad.seconds, "without", clean.seconds, 5)
+        more = (bad.gigabytes - clean.gigabytes) * 1000
+        yield Row(
+            "the same: peak memory of our processes", f"{bad.gigabytes:.2f} GB", f"without {clean.gigabytes:.2f} GB",
+            f"{more:+.0f} MB", "+ 300 MB", more <= 300,
+        )  # fmt: skip
 
 
 def append_monthly(bench: Bench) -> Iterator[Row]:
@@ -395,7 +417,7 @@ def many_tables(bench: Bench) -> Iterator[Row]:
 def memory(bench: Bench) -> Iterator[Row]:
     peaks = {scale: _peak(bench, scale) for scale in (bench.scale, 5 * bench.scale)}
     for scale, peak in peaks.items():
-        title = f"peak memory of all processes, lineitem → `truncate`, SF {scale}"
+        title = f"peak memory of all processes, lineitem → `truncate`, SF {scale:g}"
         yield Row(title, f"{peak:.2f} GB", "", f"{peak:.2f} GB", "3 GB", peak <= 3)
     small, large = peaks.values()
     apart = abs(large - small) / min(large, small)
@@ -408,6 +430,7 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "row-rules": row_rules,
     "great-expectations": great_expectations,
     "validators-in-sql": validators_in_sql,
+    "all-bad": all_bad,
     "append": append_monthly,
     "blue-green": blue_green,
     "blue-green-readers": blue_green_readers,
@@ -480,7 +503,7 @@ def _listed(names: Sequence[str]) -> str:
     return json.dumps(names)
 
 
-def _peak(bench: Bench, scale: int) -> float:
+def _peak(bench: Bench, scale: float) -> float:
     source = bench.at_scale(scale).parquet("lineitem")
     with bench.project(LINEITEM) as project:
         project.link(source, "work/lineitem.parquet")
@@ -490,8 +513,34 @@ def _peak(bench: Bench, scale: int) -> float:
         ):
             engine.apply("work")
     gigabytes = peak.bytes / 1e9
-    bench.told(f"SF {scale}: {gigabytes:.2f} GB")
+    bench.told(f"SF {scale:g}: {gigabytes:.2f} GB")
     return gigabytes
+
+
+@dataclass(frozen=True)
+class _Watched:
+    seconds: float
+    gigabytes: float
+
+
+def _watched(bench: Bench, manifest: str, *, kept: bool) -> _Watched:
+    """A load on a warm engine. `kept`: all rows must be in the quarantine table afterwards."""
+    source = bench.data.parquet("lineitem")
+    expected = pq.ParquetFile(source).metadata.num_rows
+    with bench.project(manifest) as project:
+        project.link(source, "work/lineitem.parquet")
+        bench.warehouse.settle()
+        with Engine(project.folder, project.env) as engine:
+            engine.apply("warm-up")
+            with PeakMemory(lambda: (engine.pid,)) as peak:  # the server's buffers are as large as it was told
+                applied = engine.apply("work")
+        if applied.rows + applied.quarantined != expected:
+            raise SystemExit(f"{applied.rows} rows were loaded and {applied.quarantined} set aside of {expected}")
+        if kept and (found := bench.warehouse.count("hakiri", "quarantine_work_lineitem")) != expected:
+            raise SystemExit(f"{found} rows are in the quarantine table, {expected} expected")
+    watched = _Watched(applied.seconds, peak.bytes / 1e9)
+    bench.told(f"hakiri: {watched.seconds:.2f} s, {watched.gigabytes:.2f} GB")
+    return watched
 
 
 class _ProcessesNamed(PeakMemory):
