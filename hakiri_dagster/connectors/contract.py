@@ -106,8 +106,9 @@ class Reading:
     close: Callable[[], None] = _nothing
     """To be called once the frame has been executed for the last time: what the source holds for it is let go."""
 
-    tally: Callable[[Sequence[Slice], Forms], Sequence[SourceTally]] | None = None
-    """Counts the rows of slices once more, as they were when the reading began; None: nobody but Spark can."""
+    tally: Callable[[Sequence[Slice], Forms, bool], Sequence[SourceTally]] | None = None
+    """Counts the rows of slices once more, as they were when the reading began, with empty texts as NULL if so told;
+    None: nobody but Spark can."""
 
     direct: DirectRows | None = None
     explain: Callable[[Exception], HakiriError | None] = _unexplained

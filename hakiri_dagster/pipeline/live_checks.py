@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hakiri_dagster.connectors.contract import Known, SourceTable
+from hakiri_dagster.connectors.contract import Discovery, Known, SourceTable
 from hakiri_dagster.destinations.contract import LoadAnswers
 from hakiri_dagster.destinations.quarantine_contract import KeptChoice
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
@@ -34,6 +34,7 @@ from hakiri_dagster.quality.measures import (
     AboutLoad,
     Answer,
     Checksums,
+    Digest,
     Duplicates,
     Measure,
     Rows,
@@ -74,38 +75,41 @@ def live_outcomes(live: LiveTable, names: Collection[str]) -> Iterator[Outcome]:
 def rows_in_quarantine(live: LiveTable) -> int:
     """Those that are missing from the target."""
     kept = live.way.destination.quarantined(live.table, KeptChoice(), limit=0)
-    return sum(count.rows for count in kept.counts if count.on_fail != "warn")
+    return sum(count.rows for count in kept.counts if count.on_fail in ("skip", None))
 
 
 def _of_validators(live: LiveTable, validators: Sequence[DatasetValidator]) -> Iterator[Outcome]:
     way, asked = live.way, questions(validators)
     portable = not way.source.tallies_itself
-    of_destination = [
-        digest_of(one, portable=portable) if isinstance(one, Checksums) else one
-        for one in asked
-        if not isinstance(one, AboutLoad) or isinstance(one, Checksums)
-    ]
+    of_destination = [one for one in asked if not isinstance(one, AboutLoad)]
     answers: dict[Measure, Answer] = dict(way.destination.ask(live.table, of_destination))
-    if any(isinstance(one, AboutLoad) for one in asked):
+    if len(of_destination) < len(asked):
+        with translate_spark_errors(live.table.label):
+            found = way.source.discover(cursor=None, known=_known(way), spark=way.spark)
+        held = () if found.schema is None else tuple(column.name for column in found.schema.columns)
+        for one in (one for one in asked if isinstance(one, Checksums)):
+            digest = Digest(one.columns or held, portable)
+            answers[digest_of(one, portable=portable)] = way.destination.ask(live.table, [digest])[digest]
         answers[RowsSetAside()] = rows_in_quarantine(live)
-        answers.update(_at_source(live, validators, LoadAnswers(of_candidate=answers)))
+        answers.update(_at_source(live, found, validators, LoadAnswers(of_candidate=answers)))
     yield from (of_validator(one, answers) for one in validators)
 
 
 def _at_source(
-    live: LiveTable, validators: Sequence[DatasetValidator], answered: LoadAnswers
+    live: LiveTable, found: Discovery, validators: Sequence[DatasetValidator], answered: LoadAnswers
 ) -> Mapping[Measure, Answer]:
     """The whole source as it is now."""
     way = live.way
     with translate_spark_errors(live.table.label):
-        found = way.source.discover(cursor=None, known=_known(way), spark=way.spark)
         files = {file.path: file for file in found.files}
         schema = found.schema or SourceSchema((), ())
         reading = way.source.read(way.spark(), schema, None, [_WHOLE], files, tallied=True)
         try:
-            frame = project(reading, schema, empty_as_null=_empty_as_null(way), with_row_hash=False)
+            frame = project(reading, schema, empty_as_null=way.empty_as_null, with_row_hash=False)
             splitter = Splitter.of([WholeTable()], {})
-            return Reconciliation(reading, frame, splitter, None, [_WHOLE], validators).answers(0, answered)
+            return Reconciliation(reading, frame, splitter, None, [_WHOLE], validators, way.empty_as_null).answers(
+                0, answered
+            )
         finally:
             reading.close()
 
@@ -116,11 +120,6 @@ def _known(way: Way) -> Known:
         schema=way.audit.tables.schema(table.pipeline_id, table.name, way.source.read_as),
         files=way.audit.files.known(table.pipeline_id, table.name),
     )
-
-
-def _empty_as_null(way: Way) -> bool:
-    said = way.table.load.empty_as_null
-    return way.source.text_format if said is None else said
 
 
 def _of_rules(live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:

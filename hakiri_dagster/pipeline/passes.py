@@ -150,7 +150,7 @@ def read_rows(
     way: Way, reading: Reading, loaded: SourceSchema, splitter: Splitter, rules: tuple[RowRule, ...]
 ) -> ReadRows:
     table = way.table
-    empty_as_null = table.load.empty_as_null if table.load.empty_as_null is not None else way.source.text_format
+    empty_as_null = way.empty_as_null
     full_provenance = table.load.provenance == "full"
     expressions = asked_of_spark(rules)
     with translate_spark_errors():
@@ -206,7 +206,9 @@ def _reconciles(table: Table) -> bool:
 def _reconciliation(way: Way, rows: ReadRows, group: Sequence[ClaimedSlice]) -> Reconciliation:
     table, slices = way.table, [claim.slice for claim in group]
     validators = table.validation.dataset_level.validators
-    return Reconciliation(rows.reading, rows.projected, rows.splitter, cursor_of(table), slices, validators)
+    return Reconciliation(
+        rows.reading, rows.projected, rows.splitter, cursor_of(table), slices, validators, way.empty_as_null
+    )
 
 
 def _asked(way: Way) -> Asked:

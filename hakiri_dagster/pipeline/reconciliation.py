@@ -39,6 +39,7 @@ _DIGEST = "_hakiri_digest"
 _TALLY_SCHEMA = "slice int, rows bigint, high bigint, low bigint"
 _TALLY_ARROW = pa.schema([("slice", pa.int32()), ("rows", pa.int64()), ("high", pa.int64()), ("low", pa.int64())])
 _HALF = 32
+_LOW = 0xFFFFFFFF
 
 
 @dataclass(slots=True)
@@ -51,6 +52,7 @@ class Reconciliation:
     cursor: str | None
     slices: Sequence[Slice]
     validators: Sequence[DatasetValidator]
+    empty_as_null: bool
     _known: dict[tuple[tuple[str, str], ...], Sequence[SourceTally]] = field(default_factory=dict)
 
     def answers(self, index: int, given: LoadAnswers) -> Mapping[Measure, Answer]:
@@ -77,7 +79,7 @@ class Reconciliation:
         key = tuple(forms)
         if key not in self._known:
             tally = self.reading.tally
-            self._known[key] = self._by_spark(forms) if tally is None else tally(self.slices, forms)
+            self._known[key] = self._by_spark(forms) if tally is None else tally(self.slices, forms, self.empty_as_null)
         return self._known[key]
 
     def _by_spark(self, forms: Forms) -> Sequence[SourceTally]:
@@ -102,21 +104,24 @@ class _Tallying:
     cursor: str | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row a slice, whatever the batches."""
+        found: dict[int, SourceTally] = {}
         for batch in batches:
             if batch.num_rows:
-                yield pa.RecordBatch.from_pylist(list(self._tallied(batch)), schema=_TALLY_ARROW)
+                self._add(batch, found)
+        reports = [
+            {"slice": index, "rows": one.rows, "high": one.digest >> _HALF, "low": one.digest & _LOW}
+            for index, one in found.items()
+        ]
+        yield pa.RecordBatch.from_pylist(reports, schema=_TALLY_ARROW)
 
-    def _tallied(self, batch: pa.RecordBatch) -> Iterator[dict[str, int]]:
+    def _add(self, batch: pa.RecordBatch, found: dict[int, SourceTally]) -> None:
         slices = self._slices_of(batch)
         digests = np.asarray(batch.column(_DIGEST).fill_null(0), dtype=np.int64)
         for index in np.unique(slices[slices != NO_SLICE]).tolist():
-            chosen = digests[slices == index]
-            yield {
-                "slice": index,
-                "rows": len(chosen),
-                "high": int((chosen >> _HALF).sum()),
-                "low": int((chosen & 0xFFFFFFFF).sum()),
-            }
+            chosen, so_far = digests[slices == index], found.get(index, SourceTally(0, 0))
+            digest = (int((chosen >> _HALF).sum()) << _HALF) + int((chosen & _LOW).sum())
+            found[index] = SourceTally(so_far.rows + len(chosen), so_far.digest + digest)
 
     def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Lines that could not be parsed go where they are set aside: with the first slice, if none is for them."""

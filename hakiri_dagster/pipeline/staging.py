@@ -43,7 +43,7 @@ MALFORMED_RULE = "malformed"
 STRANGER_RULE = "unknown_column"
 
 MOST_ROWS_OF_A_GATE = 100
-"""Of each batch: enough to see what is wrong."""
+"""Of each task: enough to see what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class _Task:
         self._plan = plan
         self._name = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self._slices: dict[int, SliceFiles] = {}
+        self._shown_of_gates: dict[str, int] = {}
         self._hashes = {origin.marker: origin.content_hash for origin in plan.files}
         self._places = Places(plan.files)
         self._measured = list(dict.fromkeys(measure.column for measure in plan.measures))
@@ -199,7 +200,9 @@ class _Task:
     ) -> None:
         """What stops the load is shown by some of it; what only warns is kept in full."""
         if rule.on_fail == "abort":
-            mask = mask & (np.cumsum(mask) <= MOST_ROWS_OF_A_GATE)
+            shown = self._shown_of_gates.get(id_of(rule), 0)
+            mask = mask & (np.cumsum(mask) <= MOST_ROWS_OF_A_GATE - shown)
+            self._shown_of_gates[id_of(rule)] = shown + int(mask.sum())
         for slice_index, text, place in self._told(batch, slices, mask):
             self._files(slice_index).keep(id_of(rule), message_of(rule), text, place, rule.on_fail)
 

@@ -86,6 +86,11 @@ class Way:
     occasion: str | None = None
     """What the run shares with others that were asked for together."""
 
+    @property
+    def empty_as_null(self) -> bool:
+        said = self.table.load.empty_as_null
+        return self.source.text_format if said is None else said
+
     totals: Totals = field(default_factory=Totals)
     raised: deque[Alert] = field(default_factory=deque)
     """Alerts that the run's steps have not told yet."""

@@ -15,7 +15,8 @@ from pandas.util import hash_array
 from hakiri_dagster.planning.arrow_types import is_bytes, is_text
 
 LEAST_KEPT = 2048
-MOST_KEPT = 1_000_000
+MOST_EXACT = 20_000
+"""Values that are counted one by one: tallies of all tasks and slices come together in one place."""
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -33,7 +34,7 @@ class Sketch:
     def empty(cls, exact: int, keeps: int | None = None) -> Sketch:
         """Which counts up to `exact` values one by one."""
         wanted = max(LEAST_KEPT if keeps is None else keeps, exact + 1)
-        return cls(min(wanted, MOST_KEPT), np.empty(0, dtype=np.uint64))
+        return cls(min(wanted, MOST_EXACT + 1), np.empty(0, dtype=np.uint64))
 
     def plus(self, other: Sketch) -> Sketch:
         merged = self

@@ -24,6 +24,7 @@ ALLOWED = (
 PROBES = (
     "a validator may ask one SELECT without comments, from {table} or schema.table: no row, or one true value, passes"
 )
+_NOT_READ = frozenset({"pg_catalog", "pg_toast", "information_schema", "hakiri"})
 TABLE = "{table}"
 
 _MAX_LENGTH = 10_000
@@ -80,7 +81,11 @@ def judge_probe(text: str) -> ProbeSql:
     if statement is None or type(statement).__name__ != "SelectStmt":
         raise UnsafeSql(f"{_first_word(tokens)} is not a SELECT, which is all that a validator may ask", hint=PROBES)
     refuse_what_could_run(statement)
-    return ProbeSql(_bare(text, tokens), named_relations(statement))
+    reads = named_relations(statement)
+    for schema, name in sorted(reads):
+        if schema in _NOT_READ:
+            raise UnsafeSql(f"it reads {schema}.{name}, and a validator shows what it finds", hint=PROBES)
+    return ProbeSql(_bare(text, tokens), reads)
 
 
 def judge_probe_template(text: str) -> ProbeSql:

@@ -20,7 +20,7 @@ from hakiri_dagster.connectors.postgres.config import SourceConfig
 from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS, connect, source_transaction
 from hakiri_dagster.connectors.postgres.cursors import cursor_of, extent
 from hakiri_dagster.connectors.postgres.failures import source_errors
-from hakiri_dagster.connectors.postgres.tallying import tallies
+from hakiri_dagster.connectors.postgres.tallying import row_of, tallies
 from hakiri_dagster.connectors.postgres.worker import PartReader
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Slice
@@ -83,13 +83,18 @@ class PostgresTable:
         return Reading(frame, schema, close=holder.close, tally=tally, direct=reader)
 
     def _tally(
-        self, holder: Connection[TupleRow], cursor: str | None, slices: Sequence[Slice], forms: Forms
+        self,
+        holder: Connection[TupleRow],
+        cursor: str | None,
+        slices: Sequence[Slice],
+        forms: Forms,
+        empty_as_null: bool,
     ) -> list[SourceTally]:
         with source_errors(self.config, self.label):
             by = None
             if cursor is not None:
                 by = cursor_of(self._describe(holder), cursor, self.config.text_columns, self.label)
-            return tallies(holder, self._identifier, by, slices, forms)
+            return tallies(holder, self._identifier, by, slices, row_of(forms, empty_as_null=empty_as_null))
 
     def _plan(
         self,

@@ -13,11 +13,14 @@ from hakiri_dagster.planning.chunks import Slice
 
 
 def tallies(
-    holder: Connection[TupleRow], table: sql.Identifier, by: Cursor | None, slices: Sequence[Slice], forms: Forms
+    holder: Connection[TupleRow],
+    table: sql.Identifier,
+    by: Cursor | None,
+    slices: Sequence[Slice],
+    row: sql.Composable,
 ) -> list[SourceTally]:
     """One query for all slices, in the transaction whose snapshot the rows were read in."""
     conditions = [None if by is None else by.condition([one.bounds]) for one in slices]
-    row = _row(forms)
     asked = [aggregate for condition in conditions for aggregate in _aggregates(row, condition)]
     of_any = None if by is None else by.condition([one.bounds for one in slices])
     where = sql.SQL("") if of_any is None else sql.SQL(" WHERE {}").format(of_any)
@@ -34,9 +37,15 @@ def _aggregates(row: sql.Composable, condition: sql.Composable | None) -> tuple[
     )
 
 
-def _row(forms: Forms) -> sql.Composable:
-    """Forms are types, as the destination's catalog spells them."""
+def row_of(forms: Forms, *, empty_as_null: bool) -> sql.Composable:
+    """What is summed up. Forms are types, as the destination's catalog spells them."""
     if not forms:
         return sql.SQL("0")
-    values = [sql.SQL("{}::{}").format(sql.Identifier(name), sql.SQL(form)) for name, form in forms]
+    values = [_value(name, form, empty_as_null=empty_as_null) for name, form in forms]
     return sql.SQL("hash_record_extended(ROW({}), 0)").format(sql.SQL(", ").join(values))
+
+
+def _value(name: str, form: str, *, empty_as_null: bool) -> sql.Composable:
+    value = sql.SQL("{}::{}").format(sql.Identifier(name), sql.SQL(form))
+    is_text = form == "text" or form.startswith("character")
+    return sql.SQL("nullif({}, '')").format(value) if empty_as_null and is_text else value

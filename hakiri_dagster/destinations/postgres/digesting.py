@@ -12,7 +12,7 @@ from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.types import PgType
 from hakiri_dagster.quality.digests import HEX_DIGITS, NOTHING, SEPARATOR, PortableForm
-from hakiri_dagster.quality.measures import Digest, Digested
+from hakiri_dagster.quality.measures import Answer, Digest, Digested, Unanswered
 
 _PORTABLE: Mapping[str, PortableForm] = {
     "text": "text", "character varying": "text", "smallint": "integer", "integer": "integer", "bigint": "integer",
@@ -35,12 +35,21 @@ _AS_THEY_ARE = (
 )  # fmt: skip
 """Types whose values have the same hash on every server; others are compared by their texts."""
 
+_AS_TEXT = ("json", "jsonb", "character", "inet", "cidr", "xml", "bit", "bit varying")
+"""Of PostgreSQL's own: a source's value becomes one of them before its text is taken."""
 
-def digested(connection: Connection, rows: AskedRows, measure: Digest) -> Digested:
+_TEXT = "::text"
+_COLUMNS_AT_ONCE = 50
+"""PostgreSQL's functions take a hundred arguments."""
+
+
+def digested(connection: Connection, rows: AskedRows, measure: Digest) -> Answer:
     named = measure.columns or [name for name in rows.types if name not in PROVENANCE_COLUMNS | rows.added]
     types = {name: rows.types[stored_name(name)] for name in named}
     forms = {name: _form(type_, portable=measure.portable) for name, type_ in types.items()}
     compared = tuple((name, form) for name, form in forms.items() if form is not None)
+    if not compared:
+        return Unanswered(f"no checksum can be made of {', '.join(named)}")
     row = _portable_row(compared) if measure.portable else _own_row(compared)
     statement = sql.SQL("SELECT coalesce(sum({}::numeric), 0) FROM {}{}")
     found = connection.execute(statement.format(row, rows.relation, rows.where())).fetchone()
@@ -51,7 +60,10 @@ def digested(connection: Connection, rows: AskedRows, measure: Digest) -> Digest
 def _form(type_: PgType, *, portable: bool) -> str | None:
     if portable:
         return _PORTABLE.get(type_.name) if not type_.dimensions else None
-    return str(type_) if type_.name in _AS_THEY_ARE and not type_.dimensions else "text"
+    if type_.name in _AS_THEY_ARE and not type_.dimensions:
+        return str(type_)
+    own = type_.name in _AS_THEY_ARE or type_.name in _AS_TEXT
+    return f"{type_}{_TEXT}" if own else "text"
 
 
 def _portable_row(forms: Sequence[tuple[str, str]]) -> sql.Composable:
@@ -62,13 +74,23 @@ def _portable_row(forms: Sequence[tuple[str, str]]) -> sql.Composable:
         )
         for name, form in forms
     ]
-    row = sql.SQL("pg_catalog.concat_ws({}, {})").format(sql.Literal(SEPARATOR), sql.SQL(", ").join(texts))
+    row = _joined(texts)
+    while len(texts) > _COLUMNS_AT_ONCE:
+        starts = range(0, len(texts), _COLUMNS_AT_ONCE)
+        texts = [_joined(texts[start : start + _COLUMNS_AT_ONCE]) for start in starts]
+        row = _joined(texts)
     return sql.SQL("('x0' || left(md5({}), {}))::bit(64)::bigint").format(row, HEX_DIGITS)
+
+
+def _joined(texts: Sequence[sql.Composable]) -> sql.Composed:
+    return sql.SQL("pg_catalog.concat_ws({}, {})").format(sql.Literal(SEPARATOR), sql.SQL(", ").join(texts))
 
 
 def _own_row(forms: Sequence[tuple[str, str]]) -> sql.Composable:
     values = [
-        sql.SQL("{}::text" if form == "text" else "{}").format(sql.Identifier(stored_name(name)))
+        sql.SQL("{}::text" if form == "text" or form.endswith(_TEXT) else "{}").format(
+            sql.Identifier(stored_name(name))
+        )
         for name, form in forms
     ]
     return sql.SQL("hash_record_extended(ROW({}), 0)").format(sql.SQL(", ").join(values))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, assert_never
 
+import psycopg
 from psycopg import sql
 
 from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS
@@ -13,6 +15,7 @@ from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.digesting import digested
+from hakiri_dagster.destinations.postgres.driver_errors import is_transient
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
 from hakiri_dagster.destinations.postgres.probing import probed
 from hakiri_dagster.destinations.postgres.types import PgType, parse_type
@@ -50,12 +53,38 @@ _WHOLE = ("smallint", "integer", "bigint")
 
 
 def answered(connection: Connection, rows: AskedRows, measures: Sequence[Measure]) -> dict[Measure, Answer]:
+    """One that PostgreSQL refuses keeps no other from being answered."""
     together = [measure for measure in measures if isinstance(measure, InPassing)]
-    answers: dict[Measure, Answer] = dict(_in_one_pass(connection, rows, together)) if together else {}
+    answers = _answered_together(connection, rows, together)
     for measure in measures:
         if not isinstance(measure, InPassing):
-            answers[measure] = _answer(connection, rows, measure)
+            with _if_refused(connection, [measure], answers):
+                answers[measure] = _answer(connection, rows, measure)
     return answers
+
+
+def _answered_together(connection: Connection, rows: AskedRows, measures: Sequence[InPassing]) -> dict[Measure, Answer]:
+    """One by one only if the query for all of them is refused."""
+    answers: dict[Measure, Answer] = {}
+    if measures:
+        with _if_refused(connection, measures, answers):
+            answers.update(_in_one_pass(connection, rows, measures))
+    refused = [one for one in measures if isinstance(answers[one], Unanswered)]
+    if len(measures) == 1 or not refused:
+        return answers
+    return {one: _answered_together(connection, rows, [one])[one] for one in measures}
+
+
+@contextmanager
+def _if_refused(connection: Connection, measures: Sequence[Measure], answers: dict[Measure, Answer]) -> Iterator[None]:
+    """What may pass by itself is tried again with the load."""
+    try:
+        with connection.transaction():
+            yield
+    except psycopg.Error as error:
+        if is_transient(error):
+            raise
+        answers.update(dict.fromkeys(measures, Unanswered(f"PostgreSQL refuses it: {error.diag.message_primary}")))
 
 
 def _in_one_pass(
@@ -78,7 +107,8 @@ def _aggregate(measure: InPassing, rows: AskedRows) -> sql.Composable:
         case Lowest() | Highest():
             return _extreme("min" if isinstance(measure, Lowest) else "max", column, _is_time(measure, rows))
         case Total():
-            return sql.SQL("sum({})").format(column)
+            exact_enough = "sum({}::double precision)" if _type(measure.column, rows).name == "real" else "sum({})"
+            return sql.SQL(exact_enough).format(column)
         case Distinct():
             return sql.SQL("count(DISTINCT {})").format(column)
         case Strangers(values=values):

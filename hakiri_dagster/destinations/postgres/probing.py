@@ -27,14 +27,14 @@ _SHOWN_CHARACTERS = 60
 def probed(connection: Connection, rows: AskedRows, probe: Probe) -> Answer:
     """A SELECT that cannot be asked has no answer; what may pass by itself is tried again, like any load."""
     try:
-        with _in_one_relation(connection, rows) as place:
+        with _within(connection, probe.seconds), _in_one_relation(connection, rows) as place:
             asked = judge_probe(with_table(probe.statement, relation(*place).as_string(connection)))
             own = {rows.own, place} - {OF_ONE_LOAD}
             with only_what_plans_without_foreign_code(connection, asked.reads - {place} | own, where=""):
-                return _answer(connection, asked, probe.seconds)
+                return _answer(connection, asked)
     except UnsafeSql as error:
         return Unanswered(f"it is not asked: {error.what}")
-    except errors.QueryCanceled:
+    except (errors.QueryCanceled, errors.LockNotAvailable):
         return Unanswered(f"it took longer than {probe.seconds:g} seconds")
     except psycopg.Error as error:
         if is_transient(error):
@@ -57,9 +57,17 @@ def _in_one_relation(connection: Connection, rows: AskedRows) -> Iterator[Relati
         yield OF_ONE_LOAD
 
 
-def _answer(connection: Connection, asked: ProbeSql, seconds: float) -> Answer:
+@contextmanager
+def _within(connection: Connection, seconds: float) -> Iterator[None]:
+    """Waiting for locks included. Nothing of it stays."""
+    with connection.transaction(force_rollback=True):
+        for setting in ("statement_timeout", "lock_timeout"):
+            connection.execute("SELECT set_config(%s, %s, true)", (setting, f"{max(seconds * 1000, 1):.0f}ms"))
+        yield
+
+
+def _answer(connection: Connection, asked: ProbeSql) -> Answer:
     """Rows stay with the server, but for a few."""
-    connection.execute("SELECT set_config('statement_timeout', %s, true)", (f"{seconds * 1000:.0f}ms",))
     with connection.cursor("hakiri_probe") as cursor:
         cursor.execute(asked.text.encode())
         found = cursor.fetchmany(_FEW)

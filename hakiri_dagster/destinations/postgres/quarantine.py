@@ -3,7 +3,7 @@ a load that a gate stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from psycopg import sql
@@ -41,14 +41,10 @@ WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p') AND a.attnum
 """
 
 # A table in the seed's own shape, made by another tool, gets what it lacks.
-_ADDED = frozenset({"message", "sourceFile", "chunkKey", "loadId", "attempt", "target", "onFail", "sourceLine"})
-
-_ADD = """
-ALTER TABLE {table} ADD COLUMN IF NOT EXISTS message text, ADD COLUMN IF NOT EXISTS "sourceFile" text,
-    ADD COLUMN IF NOT EXISTS "chunkKey" text, ADD COLUMN IF NOT EXISTS "loadId" bigint,
-    ADD COLUMN IF NOT EXISTS attempt integer, ADD COLUMN IF NOT EXISTS target text,
-    ADD COLUMN IF NOT EXISTS "onFail" text, ADD COLUMN IF NOT EXISTS "sourceLine" bigint
-"""
+ADDED: Mapping[str, str] = {
+    "message": "text", "sourceFile": "text", "chunkKey": "text", "loadId": "bigint", "attempt": "integer",
+    "target": "text", "onFail": "text", "sourceLine": "bigint",
+}  # fmt: skip
 
 # What earlier tries of this slice set aside, and what the loads had that this one replaces. Rows of other published
 # slices of the chunk stay: their lines are not read again. So do those of a table of the same name with another target:
@@ -85,7 +81,7 @@ def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
 
 def complete(connection: Connection, schema: str, name: str, present: set[str]) -> None:
     """A table that another tool has made, or an earlier version, gets the columns that it lacks."""
-    if present and not present >= _ADDED:
+    if present and not present >= ADDED.keys():
         _ensure(connection, schema, name, exists=True)
 
 
@@ -100,7 +96,11 @@ def _ensure(connection: Connection, schema: str, name: str, *, exists: bool) -> 
     if not schema_exists(connection, schema):
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     if exists:
-        connection.execute(sql.SQL(_ADD).format(table=table))
+        added = [
+            sql.SQL("ADD COLUMN IF NOT EXISTS {} {}").format(sql.Identifier(column), sql.SQL(kind))
+            for column, kind in ADDED.items()
+        ]
+        connection.execute(sql.SQL("ALTER TABLE {} {}").format(table, sql.SQL(", ").join(added)))
         return
     connection.execute(sql.SQL(_TABLE).format(table=table))
     connection.execute(

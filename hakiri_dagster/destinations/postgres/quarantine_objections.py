@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hakiri_dagster.destinations.postgres.catalog import BaseType, base_types, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.destinations.postgres.quarantine import ADDED
 from hakiri_dagster.manifest.rule_spec import id_of
 from hakiri_dagster.manifest.tables import Table
 
@@ -48,15 +49,6 @@ _OF_THE_SEED = {
     "ruleId": "text",
     "row": "jsonb",
     "createdAt": "timestamptz",
-}
-_OURS = {
-    "message": "text",
-    "sourceFile": "text",
-    "chunkKey": "text",
-    "loadId": "bigint",
-    "attempt": "integer",
-    "target": "text",
-    "onFail": "text",
 }
 _MAY_BE_NULL = "sourceFile"
 _FILLED_BY_DEFAULTS = frozenset({"id", "createdAt"})
@@ -124,7 +116,7 @@ def _misfits(table: Table, place: _Place) -> Iterator[str]:
     for name, kind in _OF_THE_SEED.items():
         if name not in place.columns:
             yield f'has no column "{name}" ({kind}), by which its rows are found; add it'
-    missing = [f'"{name}" {kind}' for name, kind in _OURS.items() if name not in place.columns]
+    missing = [f'"{name}" {kind}' for name, kind in ADDED.items() if name not in place.columns]
     if missing and not place.own:
         yield (
             f"has no {', '.join(missing)}, and only its owner can add columns; add them, or make the destination's "
@@ -135,7 +127,7 @@ def _misfits(table: Table, place: _Place) -> Iterator[str]:
 
 
 def _misfit(table: Table, place: _Place, column: _Column) -> Iterator[str]:
-    name, written = column.name, column.name in _OURS or column.name in _OF_THE_SEED
+    name, written = column.name, column.name in ADDED or column.name in _OF_THE_SEED
     by_default = not written or name in _FILLED_BY_DEFAULTS
     if column.not_null and by_default and not (column.has_default or column.generated):
         yield f'has the column "{name}", which is NOT NULL without a default; give it a default, or make it nullable'
@@ -143,7 +135,7 @@ def _misfit(table: Table, place: _Place, column: _Column) -> Iterator[str]:
         yield f'has the column "{name}" NOT NULL, and not every row is from a file; make it nullable'
     if by_default:
         return
-    wanted = _OF_THE_SEED.get(name) or _OURS[name]
+    wanted = _OF_THE_SEED.get(name) or ADDED[name]
     if column.generated:
         yield f'has the column "{name}" as a generated one, which cannot be written; make it a plain {wanted}'
     elif not _takes(place.types[name], wanted, _longest(table, name)):

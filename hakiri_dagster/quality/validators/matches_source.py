@@ -45,7 +45,8 @@ def _values(validator: RowCountMatchesSourceValidator, answers: Answers, aside: 
     if not isinstance(compared, Compared):
         raise TypeError(f"{compared!r} compares nothing")
     same = compared.here == compared.at_source
-    return same, _told(compared, same)
+    asked_for = set(validator.columns or ()).intersection(compared.left_out)
+    return same and not asked_for, _told(compared, same)
 
 
 def _told(compared: Compared, same: bool) -> Iterator[str]:

@@ -9,7 +9,17 @@ from typing import Any
 
 from hakiri_dagster.manifest import validator_spec as spec
 from hakiri_dagster.manifest.validator_spec import DatasetValidator, columns_of, id_of, scope_of
-from hakiri_dagster.quality.measures import AboutLoad, Answers, Checksums, Digest, InPassing, Measure, Unanswered
+from hakiri_dagster.quality.distinct import MOST_EXACT
+from hakiri_dagster.quality.measures import (
+    AboutLoad,
+    Answers,
+    Checksums,
+    Digest,
+    Distinct,
+    InPassing,
+    Measure,
+    Unanswered,
+)
 from hakiri_dagster.quality.validators.accepted_values import AcceptedValues
 from hakiri_dagster.quality.validators.cardinality import Cardinality
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
@@ -57,10 +67,17 @@ class Asked:
         )
         rest = [(scope, measure) for scope, measure in once if not isinstance(measure, AboutLoad)]
         return cls(
-            tuple(measure for scope, measure in rest if scope == "candidate" and isinstance(measure, InPassing)),
-            tuple(measure for scope, measure in rest if scope == "candidate" and not isinstance(measure, InPassing)),
+            tuple(
+                one for scope, one in rest if scope == "candidate" and isinstance(one, InPassing) and _in_passing(one)
+            ),
+            tuple(one for scope, one in rest if scope == "candidate" and not _in_passing(one)),
             tuple(measure for scope, measure in rest if scope == "table"),
         )
+
+
+def _in_passing(measure: Measure) -> bool:
+    """Of more distinct values than the workers count one by one, the destination knows how many there are."""
+    return isinstance(measure, InPassing) and not (isinstance(measure, Distinct) and measure.exact > MOST_EXACT)
 
 
 def digest_of(measure: Checksums, *, portable: bool) -> Digest:

@@ -156,3 +156,44 @@ def test_a_source_that_holds_another_number_of_rows_does_not_pass(shop: ShopProj
     )
     told = from_postgres(shop, {"dataset_level": COUNTED})
     assert "2 row(s) here, 3 at the source (expected: as many rows as the source holds)" in told["error"]
+
+
+def test_a_column_that_was_named_and_cannot_be_compared_does_not_pass(shop: ShopProject) -> None:
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "files", "config": {"path": "data", "format": "parquet"}},
+            "tables": [{"name": "orders", "dataset_level": {CHECK: {"checksum": True, "columns": ["id", "ratio"]}}}],
+        }
+    )
+    pq.write_table(TYPED, shop.file("data/orders.parquet", b""))
+    assert "the same values; not compared: ratio" in shop.apply()["orders"]["error"]
+
+
+def test_no_column_that_can_be_compared_is_no_checksum(shop: ShopProject) -> None:
+    check = {"checksum": True, "columns": ["ratio"], "on_fail": "warn"}
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "files", "config": {"path": "data", "format": "parquet"}},
+            "tables": [{"name": "orders", "dataset_level": {CHECK: check}}],
+        }
+    )
+    pq.write_table(TYPED, shop.file("data/orders.parquet", b""))
+    assert shop.apply()["orders"]["error"] is None
+    assert observed(shop) == "no checksum can be made of ratio"
+
+
+def test_many_columns_are_summed_up(csv_shop: Declare) -> None:
+    names = [f"c{number}" for number in range(130)]
+    shop = csv_shop(dataset_level=SUMMED)
+    shop.file("data/orders.csv", ",".join(names) + "\n" + ",".join(map(str, range(130))) + "\n")
+    assert shop.apply()["orders"]["error"] is None
+    assert observed(shop).endswith("the same values")
+
+
+def test_empty_texts_that_become_null_are_the_same_at_the_source(shop: ShopProject) -> None:
+    shop.execute(SOURCE)
+    told = from_postgres(shop, {"dataset_level": SUMMED, "load": {"empty_as_null": True}})
+    assert told["error"] is None
+    assert observed(shop) == "2 row(s) here, 2 at the source; the same values"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hakiri_dagster.quality.distinct import LEAST_KEPT, Sketch, hashes_of
+from hakiri_dagster.quality.distinct import LEAST_KEPT, MOST_EXACT, Sketch, hashes_of
 
 
 def counted(*parts: pa.Array, exact: int = 0) -> Sketch:
@@ -60,9 +60,9 @@ def test_texts_spread_like_numbers_do() -> None:
 
 
 def test_up_to_what_was_asked_the_count_is_exact() -> None:
-    numbers = pa.array(np.arange(40_000, dtype=np.int64))
-    assert counted(numbers, numbers, exact=40_000).count == 40_000
-    assert counted(numbers, exact=20_000).count > 20_000
+    numbers = pa.array(np.arange(MOST_EXACT, dtype=np.int64))
+    assert counted(numbers, numbers, exact=MOST_EXACT).count == MOST_EXACT
+    assert counted(numbers, exact=MOST_EXACT - 1).count > MOST_EXACT - 1
 
 
 @given(st.lists(st.integers(0, 3 * LEAST_KEPT), max_size=200), st.integers(1, 7))

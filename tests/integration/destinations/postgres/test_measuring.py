@@ -12,6 +12,7 @@ import pytest
 from hakiri_dagster.destinations.contract import PreparedLoad
 from hakiri_dagster.destinations.postgres.modes.registry import MODES
 from hakiri_dagster.manifest.load_spec import LoadMode
+from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec
 from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from hakiri_dagster.quality.measures import (
@@ -272,3 +273,31 @@ def test_what_is_in_the_way_is_told_before(
         (doubt,) = doubts
         assert told[0] in doubt.reason
         assert doubt.may_pass is told[1]
+
+
+def test_one_question_that_is_refused_keeps_no_other_from_being_answered(make_shop: MakeShop) -> None:
+    shop = make_shop("append")
+    shop.publish([order(1), order(2)])
+    gone, sum_of_text = Nulls("no_such_column"), Total("customer")
+    answers = shop.destination.ask(shop.table, (Rows(), gone, sum_of_text, KEY))
+    assert (answers[Rows()], answers[KEY]) == (2, Violations(2, ("(ann) 2 times",)))
+    assert answers[gone] == Unanswered('PostgreSQL refuses it: column "no_such_column" does not exist')
+    assert isinstance(answers[sum_of_text], Unanswered)
+
+
+def test_sums_of_single_precision_do_not_stick(make_shop: MakeShop) -> None:
+    shop = make_shop("append")
+    shop.ensure()
+    shop.query("ALTER TABLE raw.orders ADD ratio real")
+    shop.query("INSERT INTO raw.orders (id, ratio) SELECT 1, 1 UNION ALL SELECT 2, 16777216")
+    assert shop.destination.ask(shop.table, (Total("ratio"),)) == {Total("ratio"): 16777217.0}
+
+
+def test_many_distinct_values_are_counted_in_the_destination(make_shop: MakeShop) -> None:
+    few, many = Distinct("id", 20_000), Distinct("id", 20_001)
+    spec = [{"column": "id", "min_distinct": count} for count in (20_000, 20_001)]
+    asked = Asked.by(DatasetLevelSpec.model_validate({"cardinality": spec}).validators)
+    assert (asked.in_passing, asked.of_candidate) == ((few,), (many,))
+    load = prepared(make_shop("append"), [order(1), order(2), order(2)], of_candidate=asked.of_candidate)
+    assert load.answers.of_candidate == {many: 2}
+    load.undo()

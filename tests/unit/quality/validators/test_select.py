@@ -32,6 +32,7 @@ def test_rows_that_come_back_do_not_pass() -> None:
         ("SELECT lo_import('/etc/passwd')", "function lo_import"),
         ("SELECT * FROM dblink('x', 'y') AS t(a int)", "calls a function in FROM"),
         ("SELECT * FROM orders", "schema.table"),
+        ("SELECT rolpassword FROM pg_catalog.pg_authid", "a validator shows what it finds"),
         ("SELECT '{table}'", "stands inside of something else"),
         ("SELEC", "cannot parse"),
     ],
