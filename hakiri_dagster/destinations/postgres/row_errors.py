@@ -20,6 +20,7 @@ _OF_ROWS = frozenset(
         "P0",  # RAISE in a trigger, and what PL/pgSQL asserts
     }
 )
+_USED_UP = "2200H"  # a sequence: no row is to blame, and none that comes later could be stored
 _TOO_LARGE = "54000"  # for a page, or for an index's
 _RAISED = "exec_stmt_raise"  # by RAISE in a trigger
 _NOT_OF_ROWS = re.compile("[0-4A-H]|5[34578]|72|XX")  # SQL's own states, and those of the server's own troubles
@@ -47,7 +48,7 @@ def rows_at_stake(where: str) -> Iterator[None]:
 
 def is_about_a_row(error: psycopg.Error) -> bool:
     state = error.sqlstate
-    if state is None or is_transient(error):
+    if state is None or state == _USED_UP or is_transient(error):
         return False
     if state[:2] in _OF_ROWS or state == _TOO_LARGE:
         return True

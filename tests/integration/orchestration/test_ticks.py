@@ -96,6 +96,7 @@ def declare(
     at_most: int = 3,
     window: str | None = "1mo",
     path: str = "data/orders.csv",
+    bad_rows: str = "quarantine",
 ) -> None:
     shop.manifest(
         {
@@ -104,7 +105,7 @@ def declare(
             "source": {"connector": "files", "config": {"path": "data", "format": "csv"}},
             "tables": [{"name": "orders", "incremental": "placed_at", "path": path}, *tables],
             "backfill": {"max_chunks_per_tick": at_most} | ({"window": window} if window else {}),
-            "load": {"mode": "append"},
+            "load": {"mode": "append", "bad_rows": bad_rows},
         }
     )
 
@@ -147,7 +148,7 @@ class TestSchedule:
         ]
 
     def test_windows_that_always_fail_hold_up_nothing_and_are_tried_in_turn(self, shop: ShopProject) -> None:
-        declare(shop, at_most=2)
+        declare(shop, at_most=2, bad_rows="abort")
         shop.execute(
             "CREATE SCHEMA raw;"
             "CREATE TABLE raw.orders (order_id text UNIQUE DEFERRABLE INITIALLY DEFERRED, placed_at timestamp)"
