@@ -94,7 +94,7 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     readable = [claim for claim in slices if not claim.settled]
     if not readable:
         return
-    target = retried(way, lambda: _target(way, survey))
+    target = retried(way, lambda: survey.target_in(way.destination))
     if not target.retyped:
         _settle(way, survey)
     obstacle = yield from pre_hooks(way, readable)
@@ -109,12 +109,6 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     if _stopped(way):
         left = (claim.key for claim in readable if not claim.settled)
         yield from (SkippedChunk(key, "a chunk before it failed, so it stays pending", published=False) for key in left)
-
-
-def _target(way: Way, survey: Survey) -> Target:
-    return way.destination.ensure_target(
-        way.table, survey.schema, with_file_hash=survey.from_files, widened=survey.followed.widenings
-    )
 
 
 def _settle(way: Way, survey: Survey) -> None:

@@ -1,4 +1,4 @@
-"""Work on rows by the tasks that read them, which spares these the JVM and the way back."""
+"""Work on rows, by the tasks that read them where that can be: it spares the rows the JVM and the way back."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from hakiri_dagster.connectors.contract import DirectRows
+from hakiri_dagster.pipeline.positional import map_in_arrow
 
 Batches = Iterator[pa.RecordBatch]
 
 
-def map_direct(spark: SparkSession, rows: DirectRows, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    numbers = spark.range(0, rows.parts, 1, rows.parts)
-    return numbers.mapInArrow(_Direct(rows, work), schema)
+def map_rows(frame: DataFrame, direct: DirectRows | None, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+    """`direct`: the rows of the frame, where they need not pass through it."""
+    if direct is None:
+        return map_in_arrow(frame, work, schema)
+    numbers = frame.sparkSession.range(0, direct.parts, 1, direct.parts)
+    return numbers.mapInArrow(_Direct(direct, work), schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from hakiri_dagster.connectors.contract import DirectRows
 from hakiri_dagster.engine.spark import tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
-from hakiri_dagster.pipeline.direct import map_direct
+from hakiri_dagster.pipeline.direct import map_rows
 from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.key_lookup import RepeatedKeys
 from hakiri_dagster.pipeline.key_plan import SEEN_SCHEMA, KeyPlan
 from hakiri_dagster.pipeline.key_runs import FOUND_SCHEMA, Merge, ranges_for
-from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import only
 
 
@@ -41,9 +40,8 @@ def repeated_keys(
 
 
 def _seen(plan: KeyPlan, frame: DataFrame, direct: DirectRows | None) -> DataFrame:
-    if direct is None:
-        return map_in_arrow(only(frame, plan.columns), plan, SEEN_SCHEMA)
-    return map_direct(frame.sparkSession, direct.only(plan.columns), plan, SEEN_SCHEMA)
+    narrow = None if direct is None else direct.only(plan.columns)
+    return map_rows(only(frame, plan.columns), narrow, plan, SEEN_SCHEMA)
 
 
 def _merged(spark: SparkSession, plan: KeyPlan, runs: Sequence[Row]) -> tuple[str | None, ...]:

@@ -19,14 +19,14 @@ from hakiri_dagster.manifest import rule_spec, validator_spec
 from hakiri_dagster.manifest.rule_spec import RowRule, UniqueRule, fields_of
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.manifest.validator_spec import DatasetValidator
+from hakiri_dagster.pipeline.direct import map_rows
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rule, of_validator
-from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
 from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.arrow_types import arrow_type
-from hakiri_dagster.planning.chunks import FULL_KEY, Chunk, Slice, WholeTable
+from hakiri_dagster.planning.chunks import WHOLE, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality import row_rules
 from hakiri_dagster.quality.expression_rules import asked_of_spark
@@ -46,7 +46,6 @@ from hakiri_dagster.quality.validators.registry import digest_of, questions
 
 _COUNTS_SCHEMA = "rows bigint, broken array<bigint>"
 _COUNTS_ARROW = pa.schema([("rows", pa.int64()), ("broken", pa.list_(pa.int64()))])
-_WHOLE = Slice(Chunk(FULL_KEY, WholeTable()), WholeTable())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +102,11 @@ def _at_source(
     with translate_spark_errors(live.table.label):
         files = {file.path: file for file in found.files}
         schema = found.schema or SourceSchema((), ())
-        reading = way.source.read(way.spark(), schema, None, [_WHOLE], files, tallied=True)
+        reading = way.source.read(way.spark(), schema, None, [WHOLE], files, tallied=True)
         try:
             frame = project(reading, schema, empty_as_null=way.empty_as_null, with_row_hash=False)
             splitter = Splitter.of([WholeTable()], {})
-            return Reconciliation(reading, frame, splitter, None, [_WHOLE], validators, way.empty_as_null).answers(
+            return Reconciliation(reading, frame, splitter, None, [WHOLE], validators, way.empty_as_null).answers(
                 0, answered
             )
         finally:
@@ -158,11 +157,13 @@ def _not_asked(rule: RowRule, reasons: Sequence[str]) -> Outcome:
 
 def _counted(live: LiveTable, rules: Sequence[RowRule], schema: SourceSchema) -> tuple[int, list[int]]:
     with translate_spark_errors(live.table.label):
-        reading = live.target.read(live.way.spark(), schema, None, [_WHOLE], {})
+        reading = live.target.read(live.way.spark(), schema, None, [WHOLE], {})
         try:
             frame = project(reading, schema, empty_as_null=False, with_row_hash=False)
-            frame = with_verdicts(frame, asked_of_spark(rules), schema)
-            found = map_in_arrow(frame, _Counting(tuple(rules)), _COUNTS_SCHEMA).collect()
+            expressions = asked_of_spark(rules)
+            frame = with_verdicts(frame, expressions, schema)
+            direct = None if expressions else reading.direct
+            found = map_rows(frame, direct, _Counting(tuple(rules)), _COUNTS_SCHEMA).collect()
         finally:
             reading.close()
     broken = [sum(counts) for counts in zip(*(row["broken"] for row in found), strict=True)]

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from hakiri_dagster.connectors.contract import DirectRows, Known, Reading, SourceTable, SparkProvider
+from hakiri_dagster.connectors.contract import Known, SourceTable, SparkProvider
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError
-from hakiri_dagster.pipeline.positional import map_in_arrow
-from hakiri_dagster.planning.chunks import FULL_KEY, Chunk, Slice, WholeTable
+from hakiri_dagster.pipeline.direct import map_rows
+from hakiri_dagster.planning.chunks import WHOLE
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.profile import ProfiledColumn, TableProfile, measures_of, profile_of
@@ -21,7 +20,6 @@ from hakiri_dagster.quality.tallies import Tally, add_up, answers_of, packed, ta
 
 _TALLIES_SCHEMA = "rows bigint, tallies binary"
 _TALLIES_ARROW = pa.schema([("rows", pa.int64()), ("tallies", pa.binary())])
-_WHOLE = Slice(Chunk(FULL_KEY, WholeTable()), WholeTable())
 
 
 def live_profile(label: str, target: SourceTable, spark: SparkProvider) -> TableProfile:
@@ -40,23 +38,17 @@ def _tallied(
 ) -> tuple[int, list[Tally]]:
     rows, tallies = 0, list[Tally]()
     with translate_spark_errors(label):
-        reading = target.read(spark(), schema, None, [_WHOLE], {})
+        reading = target.read(spark(), schema, None, [WHOLE], {})
     try:
         with translate_spark_errors(label, explain=reading.explain):
-            for found in _told(reading, _Tallying(tuple(measures))).collect():  # one row a task, never data
+            work = _Tallying(tuple(measures))
+            told = map_rows(reading.frame, reading.direct, work, _TALLIES_SCHEMA)
+            for found in told.collect():  # one row a task, never data
                 rows += found["rows"]
                 tallies = add_up(tallies, unpacked(found["tallies"]))
     finally:
         reading.close()
     return rows, tallies
-
-
-def _told(reading: Reading, work: _Tallying) -> DataFrame:
-    if reading.direct is None:
-        return map_in_arrow(reading.frame, work, _TALLIES_SCHEMA)
-    parts = reading.direct.parts
-    numbers = reading.frame.sparkSession.range(0, parts, 1, parts)
-    return numbers.mapInArrow(_TallyingDirect(reading.direct, work), _TALLIES_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +64,3 @@ class _Tallying:
                 rows += batch.num_rows
                 tallies = add_up(tallies, [tally(measure, batch) for measure in self.measures])
         yield pa.RecordBatch.from_pylist([{"rows": rows, "tallies": packed(tallies)}], schema=_TALLIES_ARROW)
-
-
-@dataclass(frozen=True, slots=True)
-class _TallyingDirect:
-    """Rows are read where they are tallied."""
-
-    rows: DirectRows
-    work: _Tallying
-
-    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = (part for batch in numbers for part in batch.column(0).to_pylist())
-        return self.work(batch for part in parts for batch in self.rows.read(part))

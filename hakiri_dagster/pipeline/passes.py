@@ -18,11 +18,10 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
-from hakiri_dagster.pipeline.direct import map_direct
+from hakiri_dagster.pipeline.direct import map_rows
 from hakiri_dagster.pipeline.key_plan import KeyPlan
 from hakiri_dagster.pipeline.key_search import repeated_keys
 from hakiri_dagster.pipeline.load_profile import LoadProfiling
-from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import arrow_columns, project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
 from hakiri_dagster.pipeline.row_lines import RowLines
@@ -191,10 +190,7 @@ def stage(
         repeated=repeated_keys(keys, rows.frame, rows.keys, reading.explain, tag=tag),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
-        if rows.direct is not None:
-            staged = map_direct(rows.frame.sparkSession, rows.direct, plan, REPORT_SCHEMA)
-        else:
-            staged = map_in_arrow(rows.frame, plan, REPORT_SCHEMA)
+        staged = map_rows(rows.frame, rows.direct, plan, REPORT_SCHEMA)
         lines = RowLines(reading.lines(directory) if reading.lines is not None else None)
         return Staging(staged, plan, tag=tag, explain=reading.explain, lines=lines)
 

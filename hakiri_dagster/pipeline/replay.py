@@ -87,7 +87,7 @@ def _replay_chunks(
             yield LeftAlone(reason, chunks[key].rows)
         if not hold.chunks:
             return
-        target = retried(way, lambda: _target(way, survey))
+        target = retried(way, lambda: survey.target_in(way.destination))
         settle(way.audit, way.table, survey.followed, run_id=way.run_id)
         obstacle = yield from pre_hooks(way, hold.chunks)
         if obstacle is not None:
@@ -96,12 +96,6 @@ def _replay_chunks(
         work = _Work(way, survey, target, choice, chunks)
         for start in range(0, len(hold.chunks), SLICES_A_PASS):
             yield from work.pass_over(hold.chunks[start : start + SLICES_A_PASS])
-
-
-def _target(way: Way, survey: Survey) -> Target:
-    return way.destination.ensure_target(
-        way.table, survey.schema, with_file_hash=survey.from_files, widened=survey.followed.widenings
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,12 @@ class Survey:
         cursor = cursor_of(self.table)
         return self.source.read(spark, self.followed.read, cursor, slices, files, tallied=tallied, twice=twice)
 
+    def target_in(self, destination: Destination) -> Target:
+        """As the columns that are loaded need it."""
+        return destination.ensure_target(
+            self.table, self.schema, with_file_hash=self.from_files, widened=self.followed.widenings
+        )
+
     def owed(self, wanted: Wanted) -> Due:
         """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""
         if wanted.due_only:

@@ -72,6 +72,10 @@ class Slice:
     bounds: Bounds
 
 
+WHOLE: Final = Slice(Chunk(FULL_KEY, WholeTable()), WholeTable())
+"""All rows of a table, read at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """What the source holds, as a cheap query tells. `upper` is the highest cursor that occurs (inclusive).

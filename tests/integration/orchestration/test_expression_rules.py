@@ -160,13 +160,14 @@ def test_rows_go_by_the_jvm_only_where_an_expression_asks_them(
     parquet_shop: Callable[..., ShopProject], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     direct: list[bool] = []
-    kept = passes.map_direct
+    kept = passes.map_rows
 
-    def noted(*given: Any) -> Any:
-        direct.append(True)
-        return kept(*given)
+    def noted(frame: Any, rows: Any, *given: Any) -> Any:
+        if rows is not None:
+            direct.append(True)
+        return kept(frame, rows, *given)
 
-    monkeypatch.setattr(passes, "map_direct", noted)
+    monkeypatch.setattr(passes, "map_rows", noted)
     parquet_shop({"n": [1]}, {"type": "range", "field": "n", "min": 0}).apply()
     assert direct == [True]
     parquet_shop({"n": [2]}, rule("n > 0")).apply()
