@@ -58,10 +58,11 @@ WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s AND (target IS NULL O
 """
 
 _COPY = """
-COPY {table} ("pipelineId", "runId", "nodeId", "ruleId", "row", message, "sourceFile", "chunkKey", "loadId", attempt,
-              target, "onFail", "sourceLine")
+COPY {table} ("pipelineId", "runId", "nodeId", "chunkKey", "loadId", attempt, target, "ruleId", message, "sourceFile",
+              "onFail", "sourceLine", "row")
 FROM STDIN
 """
+_CHARACTERS_AT_ONCE = 256 * 1024
 
 
 def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
@@ -130,20 +131,45 @@ def _forget(connection: Connection, load: Load, schema: str, name: str) -> None:
 
 
 def _copy(connection: Connection, load: Load, rows: Iterable[BadRow], schema: str, name: str) -> int:
-    table, target = load.table, target_of(load.table)
+    lines = _lines(load, rows)
     with connection.cursor() as cursor:
         with cursor.copy(sql.SQL(_COPY).format(table=relation(schema, name))) as copy:
-            for row in rows:
-                copy.write_row(
-                    (
-                        table.pipeline_id, load.run_id, table.name, row.rule, row.row, _text(row.message),
-                        _text(row.source_file), load.slice.chunk.key, load.fence.load_id, load.attempt,
-                        target, row.on_fail, row.source_line,
-                    )
-                )  # fmt: skip
+            for some in _some_at_once(lines):
+                copy.write(some)
         return cursor.rowcount
 
 
-def _text(value: str | None) -> str | None:
+def _lines(load: Load, rows: Iterable[BadRow]) -> Iterator[str]:
+    """As COPY reads them. Every row of a load may be here: what many have in common is written out once."""
+    table, fence = load.table, load.fence
+    ours = (table.pipeline_id, load.run_id, table.name, load.slice.chunk.key, fence.load_id, load.attempt)
+    about: tuple[str | None, ...] = ()
+    before = ""
+    for row in rows:
+        reason = (row.rule, row.message, row.source_file, row.on_fail)
+        if reason != about:
+            before = "\t".join(map(_field, (*ours, target_of(table), *reason)))
+            about = reason
+        yield f"{before}\t{_field(row.source_line)}\t{_field(row.row)}\n"
+
+
+def _some_at_once(lines: Iterable[str]) -> Iterator[str]:
+    some: list[str] = []
+    size = 0
+    for line in lines:
+        some.append(line)
+        size += len(line)
+        if size >= _CHARACTERS_AT_ONCE:
+            yield "".join(some)
+            some, size = [], 0
+    yield "".join(some)
+
+
+def _field(value: str | int | None) -> str:
     """Messages quote what was read, which may hold what PostgreSQL cannot store."""
-    return value.replace("\0", "\\u0000") if value is not None else None
+    if value is None:
+        return "\\N"
+    if isinstance(value, int):
+        return str(value)
+    value = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return value.replace("\0", "\\\\u0000")

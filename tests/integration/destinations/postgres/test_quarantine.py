@@ -48,6 +48,30 @@ def test_a_row_is_kept_with_all_that_is_known_about_it(shop: Shop) -> None:
     ]
 
 
+def test_reasons_and_rows_are_kept_as_they_are_whatever_characters_they_have(shop: Shop) -> None:
+    hostile = ["\\N", "\\.", "tab\there", "line\nline\r", "back\\slash", "ä€😀", "", "null"]
+    rows = [
+        BadRow(rule, f"of {rule}", json.dumps({"v": value}), file, 7 if file else None, "warn")
+        for rule in hostile
+        for value in hostile
+        for file in (None, rule)
+    ]
+    assert shop.destination.quarantine(shop.load(window(0, 10)), iter(rows)) == len(rows)
+    stored = shop.query(
+        """SELECT "ruleId", message, "row"->>'v', "sourceFile", "sourceLine", "onFail"
+        FROM dlq."bad orders" ORDER BY id"""
+    )
+    assert stored == [
+        (row.rule, row.message, json.loads(row.row)["v"], row.source_file, row.source_line, row.on_fail) for row in rows
+    ]
+
+
+def test_more_rows_than_are_written_at_once_are_kept(shop: Shop) -> None:
+    rows = (BadRow("malformed", "wide", json.dumps({"id": id_, "t": "x" * 1000}), None) for id_ in range(700))
+    assert shop.destination.quarantine(shop.load(window(0, 10)), rows) == 700
+    assert kept(shop) == list(range(700))
+
+
 def test_the_table_is_made_when_the_first_row_comes(shop: Shop) -> None:
     assert shop.destination.quarantine(shop.load(window(0, 10)), bad()) == 0
     assert shop.query("""SELECT to_regclass('dlq."bad orders"')""") == [(None,)]
