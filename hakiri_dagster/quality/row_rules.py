@@ -6,7 +6,7 @@ expression says of a row, and whether it is unique, was found out before (`verdi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 import pyarrow as pa
@@ -34,6 +34,10 @@ from hakiri_dagster.quality.verdicts import verdict_of
 
 Kinds = Mapping[str, pa.DataType]
 
+_FIRST_ROWS, _FEW_VALUES = 1024, 32
+_MOST_BYTES = 4
+"""Of a character."""
+
 
 def broken_by(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
     """None: no row breaks it."""
@@ -51,13 +55,13 @@ def _broken(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         case NotNullRule():
             return array.is_null() if array.null_count else None
         case RegexRule(pattern=pattern):
-            return pc.invert(pc.match_substring_regex(array, pattern))
+            return _told_by_value(array, lambda values: pc.invert(pc.match_substring_regex(values, pattern)))
         case RangeRule(min=low, max=high):
             return comparable.outside(array, low, high)
         case MaxLengthRule(max=most):
-            return pc.greater(_lengths(array), most)
+            return None if _all_within(array, 0, most) else pc.greater(_lengths(array), most)
         case MinLengthRule(min=fewest):
-            return pc.less(_lengths(array), fewest)
+            return None if _all_within(array, fewest, None) else pc.less(_lengths(array), fewest)
         case OneOfRule(values=values):
             return pc.and_(array.is_valid(), pc.invert(comparable.among(array, values)))
         case FieldTypeRule(expected=expected):
@@ -70,6 +74,24 @@ def _broken(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
 
 def _plain(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if at.is_dictionary(array.type) else array
+
+
+def _told_by_value(array: pa.Array, test: Callable[[pa.Array], pa.BooleanArray]) -> pa.BooleanArray:
+    """Of a column with few values each is asked about once."""
+    if len(array) <= _FIRST_ROWS or pc.count_distinct(array[:_FIRST_ROWS]).as_py() > _FEW_VALUES:
+        return test(array)
+    encoded = array.dictionary_encode()
+    return test(encoded.dictionary).take(encoded.indices)
+
+
+def _all_within(array: pa.Array, fewest: int, most: int | None) -> bool:
+    """What the bytes of texts tell: a character has one to four of them. Counting characters takes much longer."""
+    if not is_text(array.type):
+        return False
+    found = pc.min_max(pc.binary_length(array)).as_py()
+    if found["min"] is None:
+        return True
+    return found["min"] >= _MOST_BYTES * fewest and (most is None or found["max"] <= most)
 
 
 def _lengths(array: pa.Array) -> pa.Array:

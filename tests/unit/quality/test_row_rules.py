@@ -86,6 +86,25 @@ def test_two_fields_of_a_row_are_compared(op: str, other: pa.Array, broken: list
     assert breaking(rule(type="compare", op=op, other="w"), [1, 1, None], w=other) == broken
 
 
+@given(st.lists(st.none() | st.text(st.sampled_from("aä€😀"), max_size=9)), st.integers(0, 9), st.integers(0, 9))
+def test_lengths_are_of_characters_however_many_bytes_these_have(texts: list[str | None], low: int, high: int) -> None:
+    values = pa.array(texts, pa.string())
+    short = [i for i, text in enumerate(texts) if text is not None and len(text) < low]
+    long = [i for i, text in enumerate(texts) if text is not None and len(text) > high]
+    assert breaking(rule(type="min_length", min=low), values) == short
+    assert breaking(rule(type="max_length", max=high), values) == long
+
+
+@pytest.mark.parametrize("other", ["bad", "bad {}"])
+def test_a_pattern_finds_the_same_rows_among_few_values_and_among_many(other: str) -> None:
+    texts = [[None, "good", "fine", other.format(place)][place % 4] for place in range(5000)]
+    expected = [place for place in range(5000) if place % 4 == 3]
+    assert breaking(rule(type="regex", pattern="^(good|fine)$"), pa.array(texts)) == expected
+    assert breaking(rule(type="regex", pattern="^(good|fine)$"), pa.array(texts).slice(3, 2000)) == [
+        place - 3 for place in expected if 3 <= place < 2003
+    ]
+
+
 def test_dates_compare_to_times() -> None:
     assert breaking(rule(type="compare", op="<=", other="w"), DAYS[:2], w=NOON) == []
 
