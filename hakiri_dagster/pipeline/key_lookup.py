@@ -57,6 +57,8 @@ class KeyLookup:
     def _repeated(self, digests: Digests) -> npt.NDArray[np.bool_]:
         """Asked in their order, so that neighbours lie on one page."""
         found = np.zeros(len(digests), dtype=bool)
+        if all(file is None for file in self._files):
+            return found
         order = np.argsort(digests[:, 0])
         places = places_of(digests[order], len(self._files))
         starts = np.searchsorted(places, np.arange(len(self._files) + 1))

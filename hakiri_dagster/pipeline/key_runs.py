@@ -87,7 +87,7 @@ class Runs:
         if not self._rows:
             return
         digests = np.concatenate(self._waiting)
-        digests = digests[np.argsort(digests[:, 0])]
+        digests = np.take(digests, np.argsort(digests[:, 0]), axis=0)
         self.written.append((write_keys(self._directory, "run", digests), self._rows))
         self._waiting, self._rows = [], 0
 
@@ -126,11 +126,15 @@ def places_of(digests: Digests, ranges: int) -> npt.NDArray[np.int64]:
 
 def repeated(digests: Digests) -> Digests:
     """Those that are there more than once, each once, sorted."""
-    digests = digests[np.lexsort((digests[:, 1], digests[:, 0]))]
+    firsts = np.sort(digests[:, 0])
+    if not (firsts[1:] == firsts[:-1]).any():
+        return digests[:0]
+    digests = np.take(digests, np.lexsort((digests[:, 1], digests[:, 0])), axis=0)
     same = (digests[1:] == digests[:-1]).all(axis=1)
     first = same.copy()
     first[1:] &= ~same[:-1]  # where a group begins
-    return digests[:-1][first] if len(digests) else digests
+    found: Digests = digests[:-1][first]
+    return found
 
 
 def ranges_for(rows: int, rows_a_range: int = 2 * RUN_ROWS) -> int:

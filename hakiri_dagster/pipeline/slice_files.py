@@ -118,7 +118,8 @@ class SliceFiles:
     def measure_rest(self, measures: Sequence[Tallied]) -> None:
         if self._unmeasured:
             rows = pa.Table.from_batches(self._unmeasured).combine_chunks().to_batches()[0]
-            self.tallies = add_up(self.tallies, [tally(measure, rows) for measure in measures])
+            found = [tally(measure, rows) for measure in measures]
+            self.tallies = add_up(self.tallies, found) if self.tallies else [one.settled() for one in found]
             self._unmeasured, self._unmeasured_bytes = [], 0
 
     def set_aside(self, rule: str, message: str, row: str, place: Place) -> None:

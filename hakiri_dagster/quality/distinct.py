@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
-from pandas.util import hash_array
 
 from hakiri_dagster.planning.arrow_types import is_bytes, is_text
+from hakiri_dagster.quality.hashing import hashed, words_of
 
 LEAST_KEPT = 2048
 MOST_EXACT = 20_000
@@ -31,10 +31,10 @@ class Sketch:
     waiting: tuple[Hashes, ...] = ()
 
     @classmethod
-    def empty(cls, exact: int, keeps: int | None = None) -> Sketch:
-        """Which counts up to `exact` values one by one."""
+    def of(cls, hashes: Hashes, exact: int, keeps: int | None = None) -> Sketch:
+        """Which counts up to `exact` values one by one. The hashes wait: most of them another sketch has no use for."""
         wanted = max(LEAST_KEPT if keeps is None else keeps, exact + 1)
-        return cls(min(wanted, MOST_EXACT + 1), np.empty(0, dtype=np.uint64))
+        return cls(min(wanted, MOST_EXACT + 1), np.empty(0, dtype=np.uint64), (hashes,))
 
     def plus(self, other: Sketch) -> Sketch:
         merged = self
@@ -65,16 +65,16 @@ class Sketch:
 
 
 def hashes_of(array: pa.Array) -> Hashes:
-    """One for each value that occurs; the same in every process."""
-    if at.is_floating(array.type):
-        array = pc.add(array, pa.scalar(0.0, array.type))  # of -0.0 and 0.0 makes one value
-    values = pc.unique(array).drop_null()
+    """At least one for each value that occurs, and none for others; the same in every process."""
+    values = array.drop_null() if array.null_count else array
     if not len(values):
         return np.empty(0, dtype=np.uint64)
-    if is_text(values.type):
-        return _mixed(hash_array(values.to_numpy(zero_copy_only=False), categorize=False))
-    if is_bytes(values.type):
-        return _mixed(hash_array(np.array([value.hex() for value in values.to_pylist()], dtype=object)))
+    if is_text(values.type) or is_bytes(values.type):
+        values = pc.unique(values)
+        return _mixed(hashed([words_of(values, seed=0)], len(values), seed=0, words=1)[:, 0])
+    if at.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0.0, values.type))  # of -0.0 and 0.0 makes one value
+        values = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), values)
     if at.is_boolean(values.type):
         values = values.cast(pa.uint8())
     return _mixed(_of_fixed_width(values))

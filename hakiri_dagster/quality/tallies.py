@@ -40,6 +40,8 @@ _Known = Value | Violations | Sketch | TextsFound | ValuesFound
 
 FEW = 3
 _EXACTLY = Context(prec=100)
+_SUMMED_AS_IT_IS = 28
+"""Digits of decimals of which 10 billion together have no more than Arrow's sum of them holds."""
 _SHOWN_CHARACTERS = 60
 
 
@@ -118,7 +120,7 @@ def tally(measure: Tallied, rows: pa.RecordBatch) -> Tally:
         case Total():
             return Tally(measure, _total(_numbers(array)))
         case Distinct(exact=exact, keeps=keeps):
-            return Tally(measure, Sketch.empty(exact, keeps).taking_in(hashes_of(array)))
+            return Tally(measure, Sketch.of(hashes_of(array), exact, keeps))
         case Texts():
             return Tally(measure, texts_of(array))
         case Frequent(most=most):
@@ -150,8 +152,11 @@ def _total(array: pa.Array) -> Value | None:
         return None
     if at.is_integer(array.type):
         return _whole_total(array)
-    kind = pa.float64() if at.is_floating(array.type) else pa.decimal256(76, array.type.scale)
-    found: Value = pc.sum(array.cast(kind)).as_py()
+    if at.is_floating(array.type):
+        array = array.cast(pa.float64())
+    elif array.type.precision > _SUMMED_AS_IT_IS:
+        array = array.cast(pa.decimal256(76, array.type.scale))
+    found: Value = pc.sum(array).as_py()
     return found
 
 
@@ -162,8 +167,11 @@ def _whole_total(array: pa.Array) -> int:
 
 
 def _strangers(array: pa.Array, values: Sequence[object]) -> Violations:
-    strange = array.filter(pc.and_(array.is_valid(), pc.invert(among(array, values))))
-    few = pc.unique(strange)[:FEW].cast(pa.string()).to_pylist() if len(strange) else []
+    strangers = pc.and_(array.is_valid(), pc.invert(among(array, values)))
+    if not pc.any(strangers).as_py():
+        return Violations(0)
+    strange = array.filter(strangers)
+    few = pc.unique(strange)[:FEW].cast(pa.string()).to_pylist()
     return Violations(len(strange), tuple(value[:_SHOWN_CHARACTERS] for value in few))
 
 
