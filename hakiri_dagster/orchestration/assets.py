@@ -11,7 +11,8 @@ from dagster_pyspark import LazyPySparkResource
 from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.orchestration.checks import check_specs, evaluations, partitions_of_checks
+from hakiri_dagster.orchestration.check_events import CheckEvents
+from hakiri_dagster.orchestration.checks import check_specs, partitions_of_checks
 from hakiri_dagster.orchestration.events import (
     Metadata,
     definition_metadata,
@@ -85,7 +86,7 @@ def table_asset(
             run = _RunEvents(context, table, partitions, loads)
             steps = run_chunks(project.way(table, spark, context), run.wanted())
             yield from run.events(steps)
-            run.end_with_what_did_not_pass()
+            run.sum_checks_up()
             run.fail_if_anything_failed()
         else:
             check_alone(context, project.live_table(table, spark, context))
@@ -111,12 +112,12 @@ class _RunEvents:
         ordered = ordered_keys(context.instance, partitions)
         self._partitions = frozenset(ordered)
         self._open_window = ordered[-1] if ordered else None
-        self._checks_have_partitions = partitions_of_checks(partitions) is not None
         self._loads = loads
         self._keys = list(context.partition_keys)
+        checks_have_partitions = partitions_of_checks(partitions) is not None
+        self._checks = CheckEvents(table, self._partitions, along=self._keys[-1], partitioned=checks_have_partitions)
         self._failed: list[FailedChunk] = []
         self._failed_hook: HakiriError | None = None
-        self._not_passed: dict[str, PreparedChunk | FailedChunk] = {}
 
     def wanted(self) -> Wanted:
         tags = self._context.run.tags
@@ -172,21 +173,12 @@ class _RunEvents:
             self._materialized(partition, metadata)
 
     def _checked(self, chunk: PreparedChunk | FailedChunk) -> None:
-        has_partition = chunk.key in self._partitions
-        partition = chunk.key if has_partition else self._keys[-1]
-        for evaluation in evaluations(self._table, chunk, partition if self._checks_have_partitions else None):
-            if has_partition or not evaluation.passed:  # it must not hide what the partition's own chunk met
-                self._context.log_event(evaluation)
-            if not evaluation.passed and self._checks_have_partitions:
-                self._not_passed[evaluation.check_name] = chunk
+        for evaluation in self._checks.told(chunk):
+            self._context.log_event(evaluation)
 
-    def end_with_what_did_not_pass(self) -> None:
-        """The UI sums a check up by the run's last partition, which may have passed where another did not. One of no
-        partition comes after all of them."""
-        for name, chunk in self._not_passed.items():
-            for evaluation in evaluations(self._table, chunk, None):
-                if evaluation.check_name == name:
-                    self._context.log_event(evaluation)
+    def sum_checks_up(self) -> None:
+        for evaluation in self._checks.at_end():
+            self._context.log_event(evaluation)
 
     def _came_along(self, partition: str, metadata: Metadata) -> None:
         """Told with the run's last partition, whose own rows and numbers it must not stand for."""

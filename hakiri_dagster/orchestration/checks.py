@@ -74,17 +74,15 @@ def _validator_spec(
     )
 
 
-def evaluations(
-    table: Table, chunk: PreparedChunk | FailedChunk, partition: str | None
-) -> Iterator[dg.AssetCheckEvaluation]:
-    """Of a chunk that failed, what is known of it by then."""
+def evaluations(table: Table, chunk: PreparedChunk | FailedChunk) -> Iterator[dg.AssetCheckEvaluation]:
+    """Of a chunk that failed, what is known of it by then. Of no partition yet."""
     if chunk.aside is not None:
-        yield _set_aside(table, chunk.aside, partition)
+        yield _set_aside(table, chunk.aside)
     for outcome in chunk.outcomes:
-        yield evaluation_of(table, outcome, partition)
+        yield evaluation_of(table, outcome)
 
 
-def _set_aside(table: Table, aside: SetAside, partition: str | None) -> dg.AssetCheckEvaluation:
+def _set_aside(table: Table, aside: SetAside) -> dg.AssetCheckEvaluation:
     metadata = {
         "rows": dg.MetadataValue.int(aside.of - aside.rows),
         "rows_set_aside": dg.MetadataValue.int(aside.rows),
@@ -98,7 +96,6 @@ def _set_aside(table: Table, aside: SetAside, partition: str | None) -> dg.Asset
         passed=aside.rows == 0,
         metadata=metadata,
         severity=dg.AssetCheckSeverity.WARN,
-        partition=partition,
     )
 
 
@@ -117,7 +114,7 @@ def evaluation_of_quarantine(table: Table, rows: int) -> dg.AssetCheckEvaluation
     )
 
 
-def evaluation_of(table: Table, outcome: Outcome, partition: str | None) -> dg.AssetCheckEvaluation:
+def evaluation_of(table: Table, outcome: Outcome) -> dg.AssetCheckEvaluation:
     kept = {"quarantine_table": dg.MetadataValue.text(table.quarantine_place)} if outcome.keeps_rows else {}
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(table),
@@ -130,7 +127,6 @@ def evaluation_of(table: Table, outcome: Outcome, partition: str | None) -> dg.A
             **kept,
         },
         severity=dg.AssetCheckSeverity.ERROR if outcome.stops else dg.AssetCheckSeverity.WARN,
-        partition=partition,
     )
 
 

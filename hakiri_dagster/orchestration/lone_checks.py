@@ -14,4 +14,4 @@ def check_alone(context: dg.AssetExecutionContext, live: LiveTable) -> None:
     if ROWS_SET_ASIDE in names:
         context.log_event(evaluation_of_quarantine(live.table, rows_in_quarantine(live)))
     for outcome in live_outcomes(live, names):
-        context.log_event(evaluation_of(live.table, outcome, None))
+        context.log_event(evaluation_of(live.table, outcome))

@@ -7,7 +7,7 @@ what must have become of each row.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -125,12 +125,16 @@ class Loaded:
     def evaluations(self) -> dict[str, Counter[tuple[int, int]]]:
         """Of each rule's check, how many of how many rows broke it; of each chunk."""
         found: dict[str, Counter[tuple[int, int]]] = {rule["id"]: Counter() for rule in self.scenario.rules}
-        for one in _evaluations(self.shop.instance, dg.AssetKey([self.pipeline, self.name])):
-            whole = self.scenario.whole or one.partition is not None  # the others sum a run up
-            if one.check_name in found and whole and not one.passed:
-                numbers = (one.metadata[name].value for name in ("violations", "rows"))
-                found[one.check_name][tuple(numbers)] += 1
+        for one in self._last_evaluations():
+            if one.check_name in found and not one.passed:
+                found[one.check_name].update(_numbers(one))
         return found
+
+    def _last_evaluations(self) -> Iterable[dg.AssetCheckEvaluation]:
+        """Of each check and partition; the others sum a run up."""
+        asset = dg.AssetKey([self.pipeline, self.name])
+        told = [one for one in _evaluations(self.shop.instance, asset) if self.scenario.whole or one.partition]
+        return {(one.check_name, one.partition): one for one in told}.values()
 
 
 def _kept_row(row: dict[str, Any]) -> str:
@@ -143,6 +147,13 @@ def _evaluations(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Iterator[d
             evaluation = entry.get_dagster_event().asset_check_evaluation_data
             if evaluation.asset_key == asset:
                 yield evaluation
+
+
+def _numbers(evaluation: dg.AssetCheckEvaluation) -> Iterator[tuple[int, int]]:
+    """Of the partition's own chunk, and of those that were told with it."""
+    for name, value in evaluation.metadata.items():
+        if name.endswith("violations") and value.value:
+            yield value.value, evaluation.metadata[f"{name.removesuffix('violations')}rows"].value
 
 
 def broken_by_rule(scenario: Scenario, *judged: Judged) -> dict[str, Counter[tuple[int, int]]]:

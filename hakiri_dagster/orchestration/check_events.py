@@ -1,0 +1,69 @@
+"""What the checks of a run say, partition by partition.
+
+Chunks that have no partition of their own are told with the run's last. Its checks speak of all of them at once, so
+that none hides what another met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+import dagster as dg
+
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration.checks import evaluations
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk
+
+
+class CheckEvents:
+    """`along`: the partition of chunks that have none. `partitioned`: checks have partitions, as the asset has."""
+
+    def __init__(self, table: Table, partitions: Collection[str], *, along: str, partitioned: bool) -> None:
+        self._table = table
+        self._partitions = partitions
+        self._along = along
+        self._partitioned = partitioned
+        self._known: dict[tuple[str, str], Mapping[str, dg.AssetCheckEvaluation]] = {}
+        """By partition and check, and by chunk."""
+
+    def told(self, chunk: PreparedChunk | FailedChunk) -> Iterator[dg.AssetCheckEvaluation]:
+        """What is to be logged now. A chunk without a partition that passes has nothing to add."""
+        own = chunk.key in self._partitions
+        partition = chunk.key if own else self._along
+        for evaluation in evaluations(self._table, chunk):
+            place = partition, evaluation.check_name
+            known = self._known.get(place, {})
+            if own or not evaluation.passed or chunk.key in known:
+                self._known[place] = {**known, chunk.key: evaluation}
+                yield _together(self._known[place], partition, told_of=partition if self._partitioned else None)
+
+    def at_end(self) -> Iterator[dg.AssetCheckEvaluation]:
+        """The UI sums a check up by the run's last partition, which may have passed where another did not. One of no
+        partition comes after all of them."""
+        last: dict[str, dg.AssetCheckEvaluation] = {}
+        for (partition, check), known in self._known.items():
+            together = _together(known, partition, told_of=None)
+            if self._partitioned and not together.passed:
+                last[check] = together
+        yield from last.values()
+
+
+def _together(
+    known: Mapping[str, dg.AssetCheckEvaluation], own: str, *, told_of: str | None
+) -> dg.AssetCheckEvaluation:
+    """Only the numbers of the partition's `own` chunk go by their own names, under which they plot over time."""
+    metadata = {
+        name if chunk == own else f"{chunk}/{name}": value
+        for chunk, evaluation in known.items()
+        for name, value in evaluation.metadata.items()
+    }
+    first = next(iter(known.values()))
+    stops = any(not one.passed and one.severity is dg.AssetCheckSeverity.ERROR for one in known.values())
+    return dg.AssetCheckEvaluation(
+        asset_key=first.asset_key,
+        check_name=first.check_name,
+        passed=all(one.passed for one in known.values()),
+        metadata=metadata,
+        severity=dg.AssetCheckSeverity.ERROR if stops else dg.AssetCheckSeverity.WARN,
+        partition=told_of,
+    )
