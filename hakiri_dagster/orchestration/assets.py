@@ -12,7 +12,7 @@ from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.check_events import CheckEvents
-from hakiri_dagster.orchestration.checks import check_specs, partitions_of_checks
+from hakiri_dagster.orchestration.checks import CheckedChunk, check_specs, partitions_of_checks
 from hakiri_dagster.orchestration.events import (
     Metadata,
     definition_metadata,
@@ -159,20 +159,20 @@ class _RunEvents:
         for ran in chunk.hooks:
             self._hook_ran(ran)
         self._checked(chunk)
-        try:
-            entry = self._loads.publish(chunk)
-        except HakiriError as error:
-            self._note_failure(FailedChunk(chunk.key, error))
+        published = self._loads.publish(chunk)
+        if isinstance(published, FailedChunk):
+            self._note_failure(published)
             return
-        metadata = published_metadata(chunk, entry)
+        self._checked(published)
+        metadata = published_metadata(chunk, published)
         if not has_partition:
             self._came_along(partition, metadata)
         elif self._keys == [chunk.key]:
-            yield dg.Output(entry, output_name=OUTPUT, metadata=metadata)
+            yield dg.Output(published.entry, output_name=OUTPUT, metadata=metadata)
         else:
             self._materialized(partition, metadata)
 
-    def _checked(self, chunk: PreparedChunk | FailedChunk) -> None:
+    def _checked(self, chunk: CheckedChunk) -> None:
         for evaluation in self._checks.told(chunk):
             self._context.log_event(evaluation)
 

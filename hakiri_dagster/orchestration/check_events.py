@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.orchestration.checks import evaluations
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk
+from hakiri_dagster.orchestration.checks import CheckedChunk, evaluations
 
 
 class CheckEvents:
@@ -26,14 +25,16 @@ class CheckEvents:
         self._known: dict[tuple[str, str], Mapping[str, dg.AssetCheckEvaluation]] = {}
         """By partition and check, and by chunk."""
 
-    def told(self, chunk: PreparedChunk | FailedChunk) -> Iterator[dg.AssetCheckEvaluation]:
-        """What is to be logged now. A chunk without a partition that passes has nothing to add."""
+    def told(self, chunk: CheckedChunk) -> Iterator[dg.AssetCheckEvaluation]:
+        """What is to be logged now: nothing that is known already. A chunk without a partition that passes has nothing
+        to add."""
         own = chunk.key in self._partitions
         partition = chunk.key if own else self._along
         for evaluation in evaluations(self._table, chunk):
             place = partition, evaluation.check_name
             known = self._known.get(place, {})
-            if own or not evaluation.passed or chunk.key in known:
+            before = known.get(chunk.key)
+            if evaluation != before and (own or before is not None or not evaluation.passed):
                 self._known[place] = {**known, chunk.key: evaluation}
                 yield _together(self._known[place], partition, told_of=partition if self._partitioned else None)
 

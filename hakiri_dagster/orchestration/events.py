@@ -8,26 +8,27 @@ from pathlib import Path
 import dagster as dg
 
 from hakiri_dagster.audit.alerts import Alert, AlertRecord
-from hakiri_dagster.destinations.contract import LedgerEntry, Target
+from hakiri_dagster.destinations.contract import Target
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.profile_events import LOAD, profile_metadata
 from hakiri_dagster.pipeline.hooks_run import HookRun
-from hakiri_dagster.pipeline.steps import PreparedChunk
+from hakiri_dagster.pipeline.steps import PreparedChunk, PublishedChunk
 from hakiri_dagster.security.secrets import redact_within
 
 Metadata = Mapping[str, dg.MetadataValue]
 
 
-def published_metadata(chunk: PreparedChunk, entry: LedgerEntry) -> Metadata:
+def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metadata:
     """Numbers plot over time in the UI."""
+    entry = published.entry
     return {
         "dagster/row_count": dg.MetadataValue.int(entry.rows),
         "dagster/column_schema": column_schema(chunk.target),
         "dagster/table_name": dg.MetadataValue.text(f"{chunk.target.schema}.{chunk.target.name}"),
         "chunk": dg.MetadataValue.text(entry.chunk_key),
         "bytes": dg.MetadataValue.int(entry.bytes),
-        "rows_set_aside": dg.MetadataValue.int(chunk.aside.rows),
+        "rows_set_aside": dg.MetadataValue.int(published.aside.rows),
         "load_id": dg.MetadataValue.int(entry.load_id),
         "attempt": dg.MetadataValue.int(entry.attempt),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),

@@ -7,13 +7,13 @@ from typing import Any
 import dagster as dg
 
 from hakiri_dagster.destinations.contract import LedgerEntry
-from hakiri_dagster.pipeline.steps import PreparedChunk
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedChunk
 
 
 class LoadIOManager(dg.IOManager):
     """The asset publishes chunk by chunk: an error that Dagster meets in `handle_output` would end the whole run."""
 
-    def publish(self, chunk: PreparedChunk) -> LedgerEntry:
+    def publish(self, chunk: PreparedChunk) -> PublishedChunk | FailedChunk:
         return chunk.publish()
 
     def handle_output(self, context: dg.OutputContext, obj: LedgerEntry) -> None:

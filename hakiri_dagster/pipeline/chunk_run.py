@@ -32,7 +32,7 @@ from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
 from hakiri_dagster.pipeline.row_refusals import nothing_left, refused_by_gates, refused_for_rows, too_many_refused
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside, set_aside
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
@@ -169,6 +169,7 @@ class _Prepared:
     hooks: tuple[HookRun, ...]
     set_aside: SetAside
     seconds: float
+    outcomes: tuple[Outcome, ...] = ()
 
 
 def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
@@ -205,15 +206,15 @@ def _known_by_then(slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outco
 def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> ChunkStep:
     claim = prepared.slice.claimed
     try:
-        outcomes = _outcomes(survey, prepared, prepared.load)
+        prepared.outcomes = _outcomes(survey, prepared, prepared.load)
     except BaseException:
         prepared.load.undo()
         raise
-    refused = _refusal(prepared, outcomes)
+    refused = _refusal(prepared)
     if refused is not None:
         prepared.load.undo()
-        return _failed(way, claim, refused, outcomes, prepared.set_aside)
-    _warn(way, claim, outcomes)
+        return _failed(way, claim, refused, prepared.outcomes, prepared.set_aside)
+    _warn(way, claim, prepared.outcomes)
     return PreparedChunk(
         table=way.table,
         key=claim.key,
@@ -222,7 +223,7 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> Chu
         aside=prepared.set_aside,
         seconds=prepared.seconds,
         hooks=prepared.hooks,
-        outcomes=outcomes,
+        outcomes=prepared.outcomes,
         profile=prepared.slice.profile,
         publish=lambda: _publish(way, survey, prepared),
     )
@@ -238,10 +239,12 @@ def _outcomes(survey: Survey, prepared: _Prepared, load: PreparedLoad) -> tuple[
     )
 
 
-def _refusal(prepared: _Prepared, outcomes: Sequence[Outcome]) -> RowsRefused | None:
+def _refusal(prepared: _Prepared) -> RowsRefused | None:
     slice_, aside = prepared.slice, prepared.set_aside
     table, key = slice_.load.table, slice_.claimed.key
-    return refused_by_gates(table, outcomes) or refused_for_rows(table, key, aside, only_chunk=slice_.only_chunk)
+    return refused_by_gates(table, prepared.outcomes) or refused_for_rows(
+        table, key, aside, only_chunk=slice_.only_chunk
+    )
 
 
 def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:
@@ -250,21 +253,20 @@ def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:
             way.observer.warned(way.table, f"chunk {claim.key}: {outcome.warning}")
 
 
-def _publish(way: Way, survey: Survey, prepared: _Prepared) -> LedgerEntry:
+def _publish(way: Way, survey: Survey, prepared: _Prepared) -> PublishedChunk | FailedChunk:
     """The commit point is the destination's ledger; the audit DB follows. A crash in between is repaired by `look`."""
     claim = prepared.slice.claimed
     try:
         entry = _committed(way, survey, prepared)
         retried(way, lambda: claim.done(entry))
     except HakiriError as error:
-        _failed(way, claim, error)
-        raise
+        return _failed(way, claim, error, prepared.outcomes, prepared.set_aside)
     prepared.slice.forget_files()
     way.totals.chunks += 1
     way.totals.rows += entry.rows
     way.totals.bytes += entry.bytes
     way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.set_aside.rows)
-    return entry
+    return PublishedChunk(claim.key, entry, prepared.set_aside, prepared.outcomes)
 
 
 def _committed(way: Way, survey: Survey, prepared: _Prepared) -> LedgerEntry:
@@ -288,9 +290,11 @@ def _prepared_anew(way: Way, survey: Survey, prepared: _Prepared) -> PreparedLoa
         if load.refused.rows or prepared.load.refused.rows:
             prepared.set_aside = keep_set_aside(way, slice_, load.refused)
         staged_hooks(way, slice_.load, load)
-        refused = _refusal(prepared, _outcomes(survey, prepared, load))
+        known, prepared.outcomes = prepared.outcomes, _outcomes(survey, prepared, load)
+        refused = _refusal(prepared)
         if refused is not None:
             raise refused
+        _warn(way, slice_.claimed, [outcome for outcome in prepared.outcomes if outcome not in known])
     except BaseException:
         load.undo()
         raise

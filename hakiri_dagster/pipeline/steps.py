@@ -27,7 +27,17 @@ class PreparedChunk:
     hooks: tuple[HookRun, ...]
     outcomes: tuple[Outcome, ...]
     profile: TableProfile | None
-    publish: Callable[[], LedgerEntry]
+    publish: Callable[[], PublishedChunk | FailedChunk]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedChunk:
+    """`aside` and `outcomes` are of the try that was published: it may have been prepared anew."""
+
+    key: str
+    entry: LedgerEntry
+    aside: SetAside
+    outcomes: tuple[Outcome, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,3 +165,50 @@ class TestServerThatGoesAwayAtTheCommit:
         with two_months.runtime() as runtime:
             states = {state.key: state.status for state in runtime.audit.chunks.states("shop", "orders")}
         assert states == {"2024-01": "failed", "2024-02": "done"}
+
+
+class TestConnectionThatIsLostAtTheCommit:
+    """And meanwhile somebody else has written into the target: checks tell what held at the last try."""
+
+    @pytest.fixture(autouse=True)
+    def lost(self, monkeypatch: pytest.MonkeyPatch, shop: ShopProject) -> None:
+        def publish(load: OpenLoad, *_args: object) -> LedgerEntry:
+            monkeypatch.undo()
+            load.undo()
+            shop.execute("INSERT INTO raw.orders (order_id) VALUES (7), (8)")
+            raise DestinationUnavailable("the connection was lost")
+
+        monkeypatch.setattr(OpenLoad, "publish", publish)
+
+    @pytest.fixture
+    def small(self, csv_shop: Declare) -> Callable[[str], ShopProject]:
+        """At most two rows in the table, of which the load brings one."""
+
+        def declare(on_fail: str) -> ShopProject:
+            shop = csv_shop(dataset_level={"row_count": {"scope": "table", "max": 2, "on_fail": on_fail}})
+            shop.file("data/orders.csv", orders((1, "2024-01-05")))
+            return shop
+
+        return declare
+
+    def test_a_gate_that_fails_then_shows_as_failed(self, small: Callable[[str], ShopProject]) -> None:
+        shop = small("abort")
+        told = shop.apply()["orders"]
+        assert "table_row_count: 3 row(s)" in told["error"]
+        assert self.told(shop) == (False, 3)
+        assert shop.column("orders", "order_id") == [7, 8]
+
+    def test_a_warning_is_told_of_the_rows_that_were_published(self, small: Callable[[str], ShopProject]) -> None:
+        shop = small("warn")
+        told = shop.apply()["orders"]
+        assert (told["chunks"]["done"], told["error"]) == (1, None)
+        assert any("validator table_row_count: 3 row(s)" in text for text in told["warnings"])
+        assert self.told(shop) == (False, 3)
+
+    def told(self, shop: ShopProject) -> tuple[bool, object]:
+        """Of the validator, at last."""
+        record = shop.instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(ORDERS, "table_row_count"))
+        assert record is not None
+        assert record.event is not None
+        found = record.event.asset_check_evaluation
+        return found.passed, found.metadata["rows"].value
