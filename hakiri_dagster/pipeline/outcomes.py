@@ -58,7 +58,7 @@ def of_rule(rule: RowRule, rows: int, broken: int) -> Outcome:
         why_it_stops=_why_a_rule_stops(rule, rows, broken),
         numbers={"violations": broken, "rows": rows},
         keeps_rows=True,
-        warning=f"{told} and were loaded" if broken and rule.on_fail == "warn" else None,
+        warning=f"{told}, and it sets none of them aside" if broken and rule.on_fail == "warn" else None,
     )
 
 

@@ -45,6 +45,9 @@ STRANGER_RULE = "unknown_column"
 MOST_ROWS_OF_A_GATE = 100
 """Of each task: enough to see what is wrong."""
 
+Warned = tuple[RowRule, np.ndarray[Any, np.dtype[np.bool_]]]
+"""The rows that a rule only warns of."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagingPlan:
@@ -137,22 +140,24 @@ class _Task:
             files.unplaced += not placed
 
     def _encode(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
-        batch, slices = self._ruled(batch, slices)
+        batch, slices, warned = self._ruled(batch, slices)
         if not batch.num_rows:
             return
         candidate = self._with_provenance(batch, slices)
         storable, refusals = self._plan.encoder.prepare(candidate)
         found = [*self._strange(batch), *refusals, *self._misfits(batch)]
-        if found:
-            keep = np.ones(batch.num_rows, dtype=bool)
-            for refusal in (one for one in found if not one.value_only):
-                mask = np.asarray(refusal.mask.fill_null(False))
-                first = mask & keep  # a row is set aside once, with the first reason found
-                for index, text, place in self._told(batch, slices, first):
-                    self._files(index).set_aside_unfit(refusal.rule, refusal.message, text, place)
-                keep &= ~mask
-            for refusal in (one for one in found if one.value_only):
-                self._discard(slices[np.asarray(refusal.mask.fill_null(False)) & keep], refusal.message)
+        keep = np.ones(batch.num_rows, dtype=bool)
+        for refusal in (one for one in found if not one.value_only):
+            mask = np.asarray(refusal.mask.fill_null(False))
+            first = mask & keep  # a row is set aside once, with the first reason found
+            for index, text, place in self._told(batch, slices, first):
+                self._files(index).set_aside_unfit(refusal.rule, refusal.message, text, place)
+            keep &= ~mask
+        for refusal in (one for one in found if one.value_only):
+            self._discard(slices[np.asarray(refusal.mask.fill_null(False)) & keep], refusal.message)
+        for rule, broken in warned:
+            self._keep(batch, slices, broken & keep, rule)
+        if not keep.all():
             kept = pa.array(keep)
             batch, storable, slices = batch.filter(kept), storable.filter(kept), slices[keep]
         if storable.num_rows:
@@ -160,11 +165,12 @@ class _Task:
 
     def _ruled(
         self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]
-    ) -> tuple[pa.RecordBatch, np.ndarray[Any, np.dtype[np.int32]]]:
+    ) -> tuple[pa.RecordBatch, np.ndarray[Any, np.dtype[np.int32]], list[Warned]]:
         """Without the rows that rules say to skip. Each rule is asked of all rows, and counts those that break it; a
-        row is set aside once."""
+        row is set aside once. What only warns tells of the others, when it is known which of them can be stored."""
         keep = np.ones(batch.num_rows, dtype=bool)
         batch = self._with_key_verdicts(batch, slices)
+        warned: list[Warned] = []
         for index, rule in enumerate(self._plan.rules):
             found = broken_by(rule, batch)
             if found is None:
@@ -172,15 +178,18 @@ class _Task:
             broken = np.asarray(found)
             for slice_index, rows in zip(*np.unique(slices[broken], return_counts=True), strict=True):
                 self._files(int(slice_index)).broken[index] += int(rows)
-            if rule.on_fail == "skip":
-                for slice_index, text, place in self._told(batch, slices, broken & keep):
-                    self._files(slice_index).set_aside(id_of(rule), message_of(rule), text, place)
-                keep &= ~broken
-            else:
-                self._keep(batch, slices, broken & keep, rule)
+            match rule.on_fail:
+                case "skip":
+                    for slice_index, text, place in self._told(batch, slices, broken & keep):
+                        self._files(slice_index).set_aside(id_of(rule), message_of(rule), text, place)
+                    keep &= ~broken
+                case "abort":
+                    self._keep(batch, slices, broken & keep, rule)
+                case "warn":
+                    warned.append((rule, broken))
         if keep.all():
-            return batch, slices
-        return batch.filter(pa.array(keep)), slices[keep]
+            return batch, slices, warned
+        return batch.filter(pa.array(keep)), slices[keep], [(rule, broken[keep]) for rule, broken in warned]
 
     def _with_key_verdicts(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> pa.RecordBatch:
         if self._keys is None:

@@ -161,19 +161,15 @@ def _judge(scenario: Scenario, lines: Sequence[tuple[str, Line]]) -> Judged:
             judged.aside.append(Kept("malformed", "skip", f"line {line.broken}", file))
             judged.unfit += 1
             judged.unplaced += scenario.in_windows
-        elif (kept := _set_aside_by_rules(scenario, judged, line.values, file)) is not None:
-            judged.aside.append(kept)
-        elif (why := _cannot_be_stored(scenario, line.values)) is not None:
-            judged.aside.append(Kept(why, "skip", shown(line.values), file))
-            judged.unfit += 1
         else:
-            judged.rows.append((file, line.values))
+            _judge_row(scenario, judged, line.values, file)
     return judged
 
 
-def _set_aside_by_rules(scenario: Scenario, judged: Judged, row: Values, file: str) -> Kept | None:
-    """Every rule is asked; the first that says so sets the row aside, and later ones only count it."""
-    aside = None
+def _judge_row(scenario: Scenario, judged: Judged, row: Values, file: str) -> None:
+    """Every rule is asked; the first that says so sets the row aside, and later ones only count it. Of one that is set
+    aside nobody is warned."""
+    aside, why = None, _cannot_be_stored(scenario, row)
     for rule in scenario.rules:
         if not breaks(rule, row):
             continue
@@ -181,9 +177,17 @@ def _set_aside_by_rules(scenario: Scenario, judged: Judged, row: Values, file: s
         kept = Kept(rule["id"], rule["on_fail"], shown(row), file)
         if aside is None and rule["on_fail"] == "skip":
             aside = kept
-        elif aside is None:
+        elif aside is None and rule["on_fail"] == "abort":
             judged.noted.append(kept)
-    return aside
+    if aside is not None:
+        judged.aside.append(aside)
+    elif why is not None:
+        judged.aside.append(Kept(why, "skip", shown(row), file))
+        judged.unfit += 1
+    else:
+        judged.rows.append((file, row))
+        warning = [rule for rule in scenario.rules if rule["on_fail"] == "warn" and breaks(rule, row)]
+        judged.noted += [Kept(rule["id"], "warn", shown(row), file) for rule in warning]
 
 
 def _cannot_be_stored(scenario: Scenario, row: Values) -> str | None:

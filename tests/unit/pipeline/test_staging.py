@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, RECORD_COLUMN, SPLIT_COLUMN, FileOrigin
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Refusal
+from hakiri_dagster.manifest.rule_spec import OneOfRule, RangeRule
 from hakiri_dagster.pipeline.slice_files import SliceFiles
 from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.staging import StagingPlan, _Task
@@ -111,6 +112,24 @@ def test_a_row_that_cannot_be_stored_is_set_aside_with_its_reason(tmp_path: Path
         }
     ]
     assert (reports[0]["rows"], reports[0]["bad_rows"], reports[0]["bad_sample"]) == (2, 1, "n is negative")
+
+
+def test_a_row_that_is_set_aside_is_not_told_as_one_that_was_loaded(tmp_path: Path) -> None:
+    """By a later rule, or because it cannot be stored; each rule counts it all the same."""
+    small = RangeRule(type="range", id="small", field="n", max=5, on_fail="warn")
+    odd = OneOfRule(type="one_of", id="odd", field="n", values=(-1, 1, 3, 7, 9), on_fail="skip")
+    near = RangeRule(type="range", id="near", field="n", min=0, max=8, on_fail="warn")
+    plan = staging(tmp_path, [WholeTable()], rules=(small, odd, near))
+    reports = run(plan, pa.record_batch({"n": [1, 7, 8, -1, 9]}))
+    assert [row["n"] for row in rows(tmp_path, reports[0])] == [1, 7, 9]
+    assert sorted((row["row"], row["rule"], row["on_fail"]) for row in bad(tmp_path, reports[0])) == [
+        ('{"n": -1}', "positive", "skip"),
+        ('{"n": 7}', "small", "warn"),
+        ('{"n": 8}', "odd", "skip"),
+        ('{"n": 9}', "near", "warn"),
+        ('{"n": 9}', "small", "warn"),
+    ]
+    assert reports[0]["broken"] == [3, 1, 2]
 
 
 def one_good_and_one_malformed(line: str) -> pa.RecordBatch:
