@@ -102,10 +102,6 @@ class DestinationError(HakiriError):
     """The destination refused the load."""
 
 
-class EmptySource(DestinationError):
-    """A source without a row would have emptied the target, so nothing was changed."""
-
-
 class SchemaIncompatible(HakiriError):
     """The source's columns are no longer what they were, in a way that the table does not follow by itself."""
 

@@ -298,7 +298,8 @@ class Destination(Protocol):
         ...
 
     def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad:
-        """TooManyRowsRefused if it gave up telling them from the others."""
+        """TooManyRowsRefused if it gave up telling them from the others; EmptySource if there are none, and the target
+        would be emptied, which the manifest does not allow."""
         ...
 
     def quarantine(self, load: Load, rows: Iterator[BadRow]) -> int:

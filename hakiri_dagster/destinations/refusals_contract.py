@@ -1,4 +1,4 @@
-"""Rows that passed the encoder and that the destination itself refuses: what its destinations tell of them."""
+"""What a destination refuses of a candidate: rows that passed the encoder, or that there are none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from hakiri_dagster.errors import DestinationError
 
 if TYPE_CHECKING:
-    from hakiri_dagster.destinations.contract import BadRow
+    from hakiri_dagster.destinations.contract import BadRow, LoadAnswers
 
 
 class RefusedRows(Protocol):
@@ -31,3 +31,12 @@ class TooManyRowsRefused(DestinationError):
     def __init__(self, what: str, refused: RefusedRows, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(what, where=where, hint=hint)
         self.refused = refused
+
+
+class EmptySource(DestinationError):
+    """A source without a row would have emptied the target, so nothing was changed. `answers` are of no rows, and of
+    the target as it stays."""
+
+    def __init__(self, what: str, answers: LoadAnswers, *, where: str | None = None) -> None:
+        super().__init__(what, where=where)
+        self.answers = answers

@@ -12,10 +12,10 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from hakiri_dagster.destinations.contract import LedgerEntry, PreparedLoad, Target
-from hakiri_dagster.destinations.refusals_contract import TooManyRowsRefused
+from hakiri_dagster.destinations.contract import LedgerEntry, LoadAnswers, PreparedLoad, Target
+from hakiri_dagster.destinations.refusals_contract import EmptySource, TooManyRowsRefused
 from hakiri_dagster.engine.process_identity import where_it_ran
-from hakiri_dagster.errors import EmptySource, HakiriError, RowsRefused
+from hakiri_dagster.errors import HakiriError, RowsRefused
 from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
@@ -155,7 +155,9 @@ def _steps(
         for slice_, outcome in prepared:
             if isinstance(outcome, _Prepared) or slice_.was_read():
                 way.totals.rows_read.append(slice_.report.rows + slice_.report.bad_rows)
-            if isinstance(outcome, HakiriError):
+            if isinstance(outcome, EmptySource):
+                yield slice_.claimed, _nothing_to_load(way, survey, slice_, outcome)
+            elif isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()
                 yield slice_.claimed, _failed(way, slice_.claimed, outcome, *_known_by_then(slice_, outcome))
             else:
@@ -179,10 +181,6 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
         load = retried(
             way, lambda: way.destination.prepare(slice_.load, slice_.candidate), unless=slice_.reading_failed
         )
-    except EmptySource as error:
-        if not slice_.report.bad_rows:
-            raise
-        raise nothing_left(way.table, keep_set_aside(way, slice_)) from error
     except TooManyRowsRefused as error:
         keep_set_aside(way, slice_, error.refused)
         raise too_many_refused(way.table, error) from error
@@ -203,10 +201,17 @@ def _known_by_then(slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outco
     return of_rules(slice_.load.table, slice_.report), set_aside(slice_)
 
 
+def _nothing_to_load(way: Way, survey: Survey, slice_: StagedSlice, empty: EmptySource) -> FailedChunk:
+    """The source has no row, or none is left of those that it has."""
+    aside = keep_set_aside(way, slice_) if slice_.report.bad_rows else set_aside(slice_)
+    outcomes = _outcomes(survey, slice_, aside, empty.answers)
+    return _failed(way, slice_.claimed, nothing_left(way.table, aside) if aside.rows else empty, outcomes, aside)
+
+
 def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> ChunkStep:
     claim = prepared.slice.claimed
     try:
-        prepared.outcomes = _outcomes(survey, prepared, prepared.load)
+        prepared.outcomes = _outcomes(survey, prepared.slice, prepared.set_aside, prepared.load.answers)
     except BaseException:
         prepared.load.undo()
         raise
@@ -229,13 +234,13 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> Chu
     )
 
 
-def _outcomes(survey: Survey, prepared: _Prepared, load: PreparedLoad) -> tuple[Outcome, ...]:
+def _outcomes(survey: Survey, slice_: StagedSlice, aside: SetAside, answers: LoadAnswers) -> tuple[Outcome, ...]:
     """Of all rules and validators, not only up to the first that fails."""
-    slice_, is_newest = prepared.slice, prepared.slice.claimed.key == survey.newest_key
-    at_source = slice_.at_source(load.answers)
+    is_newest = slice_.claimed.key == survey.newest_key
+    at_source = slice_.at_source(answers)
     return (
         *of_rules(slice_.load.table, slice_.report),
-        *of_validators(slice_, prepared.set_aside, load.answers, at_source, is_newest=is_newest),
+        *of_validators(slice_, aside, answers, at_source, is_newest=is_newest),
     )
 
 
@@ -290,7 +295,8 @@ def _prepared_anew(way: Way, survey: Survey, prepared: _Prepared) -> PreparedLoa
         if load.refused.rows or prepared.load.refused.rows:
             prepared.set_aside = keep_set_aside(way, slice_, load.refused)
         staged_hooks(way, slice_.load, load)
-        known, prepared.outcomes = prepared.outcomes, _outcomes(survey, prepared, load)
+        known = prepared.outcomes
+        prepared.outcomes = _outcomes(survey, slice_, prepared.set_aside, load.answers)
         refused = _refusal(prepared)
         if refused is not None:
             raise refused

@@ -11,15 +11,14 @@ import psycopg
 from hakiri_dagster.destinations.contract import BadRow, Candidate, LedgerEntry, Load, LoadAnswers
 from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks, owed_hooks
-from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors, translated
 from hakiri_dagster.destinations.postgres.earlier_loads import is_overtaken, replaced_by
+from hakiri_dagster.destinations.postgres.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.exclusion import keep_restores_out
 from hakiri_dagster.destinations.postgres.judged_blocks import CHECKED_AT_ONCE, JudgedBlocks
 from hakiri_dagster.destinations.postgres.load_id_index import sum_up
-from hakiri_dagster.destinations.postgres.measuring import answered
 from hakiri_dagster.destinations.postgres.modes.contract import Staged, Work
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.reconnect import reconnected
@@ -27,9 +26,9 @@ from hakiri_dagster.destinations.postgres.refused_rows import Refused
 from hakiri_dagster.destinations.postgres.replacement import Replacement
 from hakiri_dagster.destinations.postgres.row_errors import RowsNotTaken, rows_at_stake
 from hakiri_dagster.destinations.postgres.swap.unfinished import make_good
+from hakiri_dagster.destinations.postgres.table_answers import of_table
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from hakiri_dagster.planning.hooks import HookName
-from hakiri_dagster.quality.measures import Answers
 
 
 @dataclass(slots=True)
@@ -174,9 +173,10 @@ def _prepare(connections: Connections, load: Load, blocks: Blocks, also: Also | 
             replaced = replaced_by(connection, load)
             if replaced.load_ids and mode.looks_for_load_ids:
                 sum_up(connections, found.oid)
+            work = Work(connections, connection, load, found, blocks, replaced)
+            refuse_empty_source(work)
             if load.table.load.backup_before_load is not None and mode.overwrites:
                 backups.keep_rows(connection, load)
-            work = Work(connections, connection, load, found, blocks, replaced)
             staged = mode.stage(work)
             try:
                 if found.checked_late:
@@ -184,7 +184,7 @@ def _prepare(connections: Connections, load: Load, blocks: Blocks, also: Also | 
                         connection.execute(CHECKED_AT_ONCE)
                 if also is not None:
                     also(connection, staged.rows, blocks.refused or ())
-                answers = LoadAnswers(work.answers, _of_table(work, staged))
+                answers = LoadAnswers(work.answers, of_table(work, staged.place))
             except BaseException:
                 staged.discard()
                 raise
@@ -201,20 +201,6 @@ def _prepare(connections: Connections, load: Load, blocks: Blocks, also: Also | 
         answers=answers,
         refused=blocks.refused or Refused(_where(load)),
     )
-
-
-def _of_table(work: Work, staged: Staged) -> Answers:
-    """As the load would leave it. A relation of its own is not kept locked: hooks have still to work on it."""
-    load = work.load
-    if not load.asked.of_table:
-        return {}
-    place = staged.place or (load.target.schema, load.target.name)
-    rows = AskedRows(place, load.target, frozenset(mode_of(load.table).added_columns(load.table)))
-    if staged.place is None:
-        return answered(work.connection, rows, load.asked.of_table)
-    with work.connections.transaction(load.table.label) as connection:
-        fence.name_attempt(connection, load)
-        return answered(connection, rows, load.asked.of_table)
 
 
 def _where(load: Load) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from tests.integration.orchestration.conftest import ShopProject
@@ -13,7 +14,22 @@ Declare = Callable[..., ShopProject]
 
 KEPT = "SELECT \"row\"->>'id' FROM hakiri.quarantine_shop_orders ORDER BY 1"
 PAID = {"type": "regex", "field": "state", "pattern": "^paid$", "on_fail": "skip"}
-MODES = ["append", "upsert", "truncate", "blue_green", "delete_missing", "scd2"]
+OF_EVERY_KIND: dict[str, Any] = {
+    "row_count": [{"min": 1}, {"scope": "table", "min": 3, "max": 3}],
+    "freshness": {"column": "at", "within_hours": 1, "on_fail": "warn"},
+    "fk_integrity": {"column": "id", "ref_table": "orders", "ref_column": "id"},
+    "cardinality": {"column": "state", "min_distinct": 1, "on_fail": "warn"},
+    "duplicate_key": {"columns": ["id"]},
+    "null_ratio": {"column": "state", "max": 0.5},
+    "accepted_values": {"column": "state", "values": ["paid"]},
+    "range": {"column": "id", "max": 9},
+    "schema_matches": {"columns": {"id": "bigint"}, "others": "allow"},
+    "row_count_matches_source": {"checksum": True},
+    "sql": {"statement": "SELECT id FROM {table}"},
+}
+FAILING = {"row_count", "freshness_at", "cardinality_state"}
+REPLACING = ["truncate", "blue_green", "delete_missing", "scd2"]
+MODES = ["append", "upsert", *REPLACING]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -47,7 +63,7 @@ def test_what_is_allowed_is_published_without_rows(csv_shop: Declare, mode: str)
     assert shop.apply()["orders"]["chunks"]["done"] == 0
 
 
-@pytest.mark.parametrize("mode", ["truncate", "blue_green", "delete_missing", "scd2"])
+@pytest.mark.parametrize("mode", REPLACING)
 def test_what_is_allowed_does_not_empty_a_target_that_must_not_be_emptied(csv_shop: Declare, mode: str) -> None:
     allowing: dict[str, Any] = {"validate": {"row_level": [PAID], "quarantine": {"allowAll": True}}}
     shop = csv_shop(primary_key=["id"], load={"mode": mode}, **allowing)
@@ -90,3 +106,30 @@ def test_rows_without_a_cursor_may_all_be_set_aside(csv_shop: Declare) -> None:
     shop.file("data/orders.csv", "id,day,state\n1,2026-01-05,paid\n2,,new\n")
     told = shop.apply()["orders"]
     assert (told["rows"], told["quarantined"], told["error"]) == (1, 1, None)
+
+
+@pytest.mark.parametrize("mode", REPLACING)
+@pytest.mark.parametrize("rows", ["", "3,new,2026-01-01\n4,new,2026-01-01\n"])
+def test_all_validators_report_of_no_rows(csv_shop: Declare, mode: str, rows: str) -> None:
+    """Of the load; of the table they report as it stays."""
+    settings: dict[str, Any] = {"primary_key": ["id"], "load": {"mode": mode}, "columns": {"at": "timestamp"}}
+    shop = csv_shop(**settings)
+    shop.file("data/orders.csv", "id,state,at\n1,paid,2026-01-01\n2,paid,2026-01-01\n5,paid,2026-01-01\n")
+    assert shop.apply()["orders"]["error"] is None
+    csv_shop(**settings, row_level=[PAID], dataset_level=OF_EVERY_KIND)
+    shop.file("data/orders.csv", f"id,state,at\n{rows}")
+    assert shop.apply()["orders"]["chunks"]["failed"] == 1
+    told = {check: evaluation(shop, check) for check in shop.checks}
+    assert len(told) == 2 + len(OF_EVERY_KIND) + 1
+    set_aside = {"no_rows_set_aside", "regex_state"} if rows else set()
+    assert {check for check, one in told.items() if not one.passed} == FAILING | set_aside
+    assert told["row_count"].metadata["rows"].value == 0
+    assert told["table_row_count"].metadata["rows"].value == 3
+
+
+def evaluation(shop: ShopProject, check: str) -> dg.AssetCheckEvaluation:
+    key = dg.AssetCheckKey(dg.AssetKey(["shop", "orders"]), check)
+    record = shop.instance.get_latest_asset_check_evaluation_record(key)
+    assert record is not None
+    assert record.event is not None
+    return record.event.asset_check_evaluation

@@ -17,7 +17,6 @@ from hakiri_dagster.destinations.postgres.catalog import Found, find
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.copy_parallel import copy_in_parallel
 from hakiri_dagster.destinations.postgres.modes.contract import Mode, Staged, Work
-from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.swap import leftovers, publications, sibling
 from hakiri_dagster.destinations.postgres.swap.cautions import cautions
 from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
@@ -65,7 +64,6 @@ class BlueGreen(Mode):
 
     @override
     def stage(self, work: Work) -> Staged:
-        refuse_empty_source(work)
         at_first, new = _make(work)
         try:
             place = relation(work.load.target.schema, sibling.sibling_name(work.load.target.name))

@@ -139,6 +139,9 @@ class Mode(Protocol):
     leaves_load_ids: bool = False
     """Rows that a load finds as they should be keep the id of the load that wrote them, though it supersedes that."""
 
+    what_no_rows_do: str = "leave the target empty"
+    """To the target, where each load has all rows of the source."""
+
     def objections(
         self, connection: Connection, table: Table, found: Found | None, columns: Sequence[str]
     ) -> Sequence[str]:

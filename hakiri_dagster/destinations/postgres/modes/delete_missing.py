@@ -11,7 +11,6 @@ from typing_extensions import override
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.modes import deletes
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Work
-from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.modes.upsert import Upsert
 
 _KEPT = (
@@ -24,7 +23,6 @@ class DeleteMissing(Upsert):
 
     @override
     def stage(self, work: Work) -> InTransaction:
-        refuse_empty_source(work)
         staged = super().stage(work)
         set_aside = work.blocks.set_aside
         if set_aside:

@@ -28,7 +28,6 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
 )
 from hakiri_dagster.destinations.postgres.modes.content import content_of
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
-from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.modes.history import take_in
 from hakiri_dagster.destinations.postgres.modes.key_objections import (
     column_objections,
@@ -54,6 +53,7 @@ class Scd2(Mode):
     clears_target = False
     looks_for_load_ids = False
     leaves_load_ids = True
+    what_no_rows_do = "close every row of the target"
 
     @override
     def schema_objections(self, table: Table, schema: SourceSchema) -> Sequence[str]:
@@ -110,8 +110,6 @@ class Scd2(Mode):
     @override
     def stage(self, work: Work) -> InTransaction:
         table = work.load.table
-        if table.whole_table:
-            refuse_empty_source(work, "close every row of the target")
         stage_candidate(work)
         versions = _versions(work)
         keep_one_row_a_key(work, (*versions.key, *([versions.cursor] if versions.cursor else [])))

@@ -12,7 +12,6 @@ from hakiri_dagster.destinations.postgres.between_readers import between_readers
 from hakiri_dagster.destinations.postgres.catalog import Found
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
-from hakiri_dagster.destinations.postgres.modes.empty_source import refuse_empty_source
 from hakiri_dagster.destinations.postgres.widening import retyping
 from hakiri_dagster.manifest.tables import Table
 
@@ -40,7 +39,6 @@ class Truncate(Mode):
     @override
     def stage(self, work: Work) -> InTransaction:
         """The lock that keeps readers out is taken when the first rows are there, not before."""
-        refuse_empty_source(work)
         target = relation(work.load.target.schema, work.load.target.name)
         between_readers(work.connection, lambda turn: turn.lock_table(work.found.oid), where=work.load.table.label)
         work.connection.execute(sql.SQL("TRUNCATE {}").format(target))

@@ -14,7 +14,8 @@ import pytest
 
 from hakiri_dagster.destinations.contract import PreparedLoad
 from hakiri_dagster.destinations.postgres.modes.registry import MODES
-from hakiri_dagster.errors import DestinationUnavailable, EmptySource, LeaseLost, NotYet, RowCountMismatch
+from hakiri_dagster.destinations.refusals_contract import EmptySource
+from hakiri_dagster.errors import DestinationUnavailable, LeaseLost, NotYet, RowCountMismatch
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hakiri_dagster.errors import DestinationError, EmptySource
+from hakiri_dagster.destinations.refusals_contract import EmptySource
+from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.equality import EQUAL_OR_WITHOUT_EQUALITY, THEIR_TYPES
