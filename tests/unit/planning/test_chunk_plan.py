@@ -46,7 +46,9 @@ def test_a_plan_covers_every_value_from_the_start_on_exactly_once(
     assert extent.upper is not None
     ranges = _ranges(extent, settings, kind)
     edges = [edge for r in ranges for edge in (r.lower, r.upper) if edge is not None]
-    for value in (data.draw(st.integers(extent.lower, extent.upper)), extent.lower, extent.upper, *edges):
+    some = data.draw(st.lists(st.sampled_from(edges), max_size=9)) if edges else []
+    values = st.integers(extent.lower, extent.upper)
+    for value in (data.draw(values), extent.lower, extent.upper, *edges[:3], *some, *edges[-3:]):
         holders = sum(low(r) <= value < high(r) for r in ranges)
         if settings.start_from is not None and value < settings.start_from:
             assert holders == 0
