@@ -26,7 +26,7 @@ from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import HookName, OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
 from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
-from hakiri_dagster.quality.measures import Answers, Measure
+from hakiri_dagster.quality.measures import Answers, Digest, Form, Measure
 from hakiri_dagster.quality.validators.registry import Asked
 
 LOAD_ID_COLUMN = "_hakiri_load_id"
@@ -335,6 +335,10 @@ class Destination(Protocol):
 
     def doubts(self, table: Table, measures: Sequence[Measure]) -> Sequence[Doubt]:
         """What is in the way of asking this of the target, as far as the destination's catalog tells."""
+        ...
+
+    def digest_forms(self, load: Load, digest: Digest) -> Sequence[tuple[str, Form]]:
+        """Of which columns, and in which forms, it will sum up a candidate."""
         ...
 
     def ask(self, table: Table, measures: Sequence[Measure]) -> Answers:

@@ -145,6 +145,7 @@ def _steps(
 ) -> Iterator[tuple[ClaimedSlice, ChunkStep]]:
     ahead = way.table.backfill.parallelism if way.destination.parallel_prepare(way.table, target) else 1
     with staged(way, survey, target, group) as stage:
+        stage.tally_source(way.destination)  # before a load locks its target
         prepared = in_order(
             stage.slices,
             lambda slice_: _prepare(way, slice_),

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from hakiri_dagster.connectors.contract import DirectRows, Reading
-from hakiri_dagster.destinations.contract import BadRow, Fence, Load, LoadAnswers, Target
+from hakiri_dagster.destinations.contract import BadRow, Destination, Fence, Load, LoadAnswers, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest.rule_spec import RowRule
 from hakiri_dagster.manifest.tables import Table
@@ -93,6 +93,12 @@ class StagedSlice:
 class Staged:
     slices: tuple[StagedSlice, ...]
     _staging: Staging
+    _source: Reconciliation
+
+    def tally_source(self, destination: Destination) -> None:
+        """Meanwhile Spark goes on."""
+        load = self.slices[0].load  # all are of the same columns
+        self._source.ask(lambda digest: destination.digest_forms(load, digest))
 
     def raise_if_reading_failed(self) -> None:
         """Spark's error belongs to all slices of the pass, not to the one that met it first."""
@@ -124,7 +130,7 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
                 _slice(way, target, staging, source, profiling, index, claim, only_chunk=only_chunk)
                 for index, claim in enumerate(group)
             )
-            yield Staged(slices, staging)
+            yield Staged(slices, staging, source)
         finally:
             staging.close()
     finally:

@@ -6,7 +6,7 @@ where the rows of the load were read in another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -28,6 +28,7 @@ from hakiri_dagster.quality.measures import (
     Answer,
     Checksums,
     Compared,
+    Digest,
     Digested,
     Measure,
     RowsAtSource,
@@ -44,7 +45,7 @@ _LOW = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class Reconciliation:
-    """Of one pass. Asks the source when it is first asked itself, and once for each set of columns."""
+    """Of one pass. Asks the source once for each set of columns."""
 
     reading: Reading
     frame: DataFrame
@@ -55,21 +56,38 @@ class Reconciliation:
     empty_as_null: bool
     _known: dict[tuple[tuple[str, str], ...], Sequence[SourceTally]] = field(default_factory=dict)
 
+    def ask(self, forms_of: Callable[[Digest], Forms]) -> None:
+        """Now, while no load keeps anybody from its target: the source may take long. `forms_of` tells what the
+        destination will sum up."""
+        asked = self._asked()
+        for measure in (one for one in asked if isinstance(one, Checksums)):
+            forms = forms_of(self._digest_of(measure))
+            if forms:
+                self._tallies(forms)
+        if RowsAtSource() in asked:
+            self._tallies(self._cheapest())
+
     def answers(self, index: int, given: LoadAnswers) -> Mapping[Measure, Answer]:
         """Of the slice at `index`; `given` is what the destination has answered."""
-        asked = [one for one in questions(self.validators) if isinstance(one, RowsAtSource | Checksums)]
+        asked = self._asked()
         checksums = [one for one in asked if isinstance(one, Checksums)]
         answers: dict[Measure, Answer] = {one: self._compared(one, index, given) for one in checksums}
         if len(checksums) < len(asked):
             answers[RowsAtSource()] = self._tallies(self._cheapest())[index].rows
         return answers
 
+    def _asked(self) -> list[RowsAtSource | Checksums]:
+        return [one for one in questions(self.validators) if isinstance(one, RowsAtSource | Checksums)]
+
+    def _digest_of(self, measure: Checksums) -> Digest:
+        return digest_of(measure, portable=self.reading.tally is None)
+
     def _cheapest(self) -> Forms:
         """What has been asked for already has counted the rows as well."""
         return next(iter(self._known), ())
 
     def _compared(self, measure: Checksums, index: int, given: LoadAnswers) -> Answer:
-        here = given.of_candidate[digest_of(measure, portable=self.reading.tally is None)]
+        here = given.of_candidate[self._digest_of(measure)]
         if not isinstance(here, Digested):
             return here if isinstance(here, Unanswered) else Unanswered("the destination gave no checksum")
         there = self._tallies(here.forms)[index].digest

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, Target
+from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, Load, Target
 from hakiri_dagster.destinations.hooks_contract import Relation
+from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.types import PgType, parse_type
 
@@ -22,6 +23,12 @@ class AskedRows:
     """Columns that no row of the source has."""
 
     load_id: int | None = None
+
+    @classmethod
+    def of_candidate(cls, load: Load, place: Relation, load_id: int | None = None) -> AskedRows:
+        loaded = set(map(stored_name, load.columns))
+        others = frozenset(column.name for column in load.target.columns if column.name not in loaded)
+        return cls(place, load.target, others, load_id)
 
     @property
     def own(self) -> Relation:

@@ -38,6 +38,7 @@ from hakiri_dagster.destinations.postgres import (
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema, is_outdated
+from hakiri_dagster.destinations.postgres.digesting import compared_forms
 from hakiri_dagster.destinations.postgres.doubts import doubts
 from hakiri_dagster.destinations.postgres.earlier_loads import beside
 from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
@@ -57,7 +58,7 @@ from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
 from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
-from hakiri_dagster.quality.measures import Answers, Measure, Unanswered
+from hakiri_dagster.quality.measures import Answers, Digest, Form, Measure, Unanswered
 from hakiri_dagster.settings import DEFAULT_TENANT
 
 
@@ -168,6 +169,10 @@ class PostgresDestination:
             return ()
         with self._connections.look(table.label) as connection:
             return tuple(doubts(connection, table, measures))
+
+    def digest_forms(self, load: Load, digest: Digest) -> Sequence[tuple[str, Form]]:
+        place = load.target.schema, load.target.name
+        return compared_forms(AskedRows.of_candidate(load, place), digest)
 
     def ask(self, table: Table, measures: Sequence[Measure]) -> Answers:
         with self._connections.transaction(table.label) as connection:

@@ -12,7 +12,7 @@ from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.types import PgType
 from hakiri_dagster.quality.digests import HEX_DIGITS, NOTHING, SEPARATOR, PortableForm
-from hakiri_dagster.quality.measures import Answer, Digest, Digested, Unanswered
+from hakiri_dagster.quality.measures import Answer, Digest, Digested, Form, Unanswered
 
 _PORTABLE: Mapping[str, PortableForm] = {
     "text": "text", "character varying": "text", "smallint": "integer", "integer": "integer", "bigint": "integer",
@@ -44,12 +44,10 @@ _COLUMNS_AT_ONCE = 50
 
 
 def digested(connection: Connection, rows: AskedRows, measure: Digest) -> Answer:
-    named = measure.columns or [name for name in rows.types if name not in PROVENANCE_COLUMNS | rows.added]
-    types = {name: rows.types[stored_name(name)] for name in named}
-    forms = {name: _form(type_, portable=measure.portable) for name, type_ in types.items()}
-    compared = tuple((name, form) for name, form in forms.items() if form is not None)
+    forms = _forms(rows, measure)
+    compared = compared_forms(rows, measure)
     if not compared:
-        return Unanswered(f"no checksum can be made of {', '.join(named)}")
+        return Unanswered(f"no checksum can be made of {', '.join(forms)}")
     row = _portable_row(compared) if measure.portable else _own_row(compared)
     statement = sql.SQL("SELECT coalesce(sum({}::numeric), 0) FROM {}{}")
     found = connection.execute(statement.format(row, rows.relation, rows.where())).fetchone()
@@ -57,7 +55,18 @@ def digested(connection: Connection, rows: AskedRows, measure: Digest) -> Answer
     return Digested(int(found[0]) if found is not None else 0, compared, left_out)
 
 
-def _form(type_: PgType, *, portable: bool) -> str | None:
+def compared_forms(rows: AskedRows, measure: Digest) -> tuple[tuple[str, Form], ...]:
+    """What is summed up, as far as the target's columns tell before the rows are there."""
+    return tuple((name, form) for name, form in _forms(rows, measure).items() if form is not None)
+
+
+def _forms(rows: AskedRows, measure: Digest) -> dict[str, Form | None]:
+    named = measure.columns or [name for name in rows.types if name not in PROVENANCE_COLUMNS | rows.added]
+    types = {name: rows.types[stored_name(name)] for name in named}
+    return {name: _form(type_, portable=measure.portable) for name, type_ in types.items()}
+
+
+def _form(type_: PgType, *, portable: bool) -> Form | None:
     if portable:
         return _PORTABLE.get(type_.name) if not type_.dimensions else None
     if type_.name in _AS_THEY_ARE and not type_.dimensions:

@@ -121,6 +121,15 @@ INSERT INTO public.orders VALUES
 """
 
 
+READER = """
+CREATE FUNCTION public.reads_the_target() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+    LOCK TABLE raw.orders IN ACCESS SHARE MODE NOWAIT;
+    RAISE 'it lets go of the target';
+EXCEPTION WHEN raise_exception THEN RETURN true;
+END $$
+"""
+
+
 def from_postgres(shop: ShopProject, table: dict[str, Any], **pipeline: Any) -> dict[str, Any]:
     shop.manifest(
         {
@@ -137,6 +146,17 @@ def test_a_postgresql_source_is_summed_up_by_itself_whatever_its_types(shop: Sho
     shop.execute(SOURCE)
     assert from_postgres(shop, {"dataset_level": SUMMED})["error"] is None
     assert observed(shop) == "2 row(s) here, 2 at the source; the same values"
+
+
+def test_the_source_is_counted_while_the_target_can_be_read(shop: ShopProject) -> None:
+    """Also by a mode that keeps readers out: the source reads the target, whenever it is read itself."""
+    shop.execute("CREATE VIEW public.orders AS SELECT 1 AS id")
+    table = {"load": {"mode": "truncate"}, "dataset_level": SUMMED}
+    assert from_postgres(shop, table)["error"] is None
+    shop.execute(READER)
+    shop.execute("CREATE OR REPLACE VIEW public.orders AS SELECT 2 AS id WHERE public.reads_the_target()")
+    assert from_postgres(shop, table)["error"] is None
+    assert shop.column("orders", "id") == [2]
 
 
 def test_windows_of_a_postgresql_source_are_summed_up_one_by_one(shop: ShopProject) -> None:

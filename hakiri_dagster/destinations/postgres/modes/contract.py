@@ -55,9 +55,7 @@ class Work:
                 self._ask(connection, place, None)
 
     def _ask(self, connection: Connection, place: Relation, load_id: int | None) -> None:
-        target, loaded = self.load.target, set(map(stored_name, self.load.columns))
-        others = frozenset(column.name for column in target.columns if column.name not in loaded)
-        rows = AskedRows(place, target, others, load_id)
+        rows = AskedRows.of_candidate(self.load, place, load_id)
         self.answers.update(answered(connection, rows, self._asked))
 
     @property
