@@ -25,11 +25,12 @@ from hakiri_dagster.pipeline.projection import project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
 from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.way import Way
-from hakiri_dagster.planning.arrow_types import arrow_type
+from hakiri_dagster.planning.arrow_types import kinds_of
 from hakiri_dagster.planning.chunks import WHOLE, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality import row_rules
-from hakiri_dagster.quality.expression_rules import asked_of_spark
+from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
+from hakiri_dagster.quality.expression_rules import judges
 from hakiri_dagster.quality.measures import (
     AboutLoad,
     Answer,
@@ -125,7 +126,7 @@ def _of_rules(live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:
     with translate_spark_errors(live.table.label):
         found = live.target.discover(cursor=None, known=Known(), spark=live.way.spark).schema
     columns = () if found is None else found.columns
-    kinds = {column.name: arrow_type(column.spark_type) for column in columns}
+    kinds = kinds_of(columns)
     unfit = {rule_spec.id_of(rule): list(row_rules.objections([rule], kinds, whose="the target")) for rule in rules}
     fit = [rule for rule in rules if not unfit[rule_spec.id_of(rule)]]
     yield from (_of_keys(live, rule) for rule in fit if isinstance(rule, UniqueRule))
@@ -160,10 +161,10 @@ def _counted(live: LiveTable, rules: Sequence[RowRule], schema: SourceSchema) ->
         reading = live.target.read(live.way.spark(), schema, None, [WHOLE], {})
         try:
             frame = project(reading, schema, empty_as_null=False, with_row_hash=False)
-            expressions = asked_of_spark(rules)
-            frame = with_verdicts(frame, expressions, schema)
-            direct = None if expressions else reading.direct
-            found = map_rows(frame, direct, _Counting(tuple(rules)), _COUNTS_SCHEMA).collect()
+            asked = judges(rules, kinds_of(schema.columns))
+            frame = with_verdicts(frame, asked.spark, schema)
+            direct = None if asked.spark else reading.direct
+            found = map_rows(frame, direct, _Counting(tuple(rules), asked.workers), _COUNTS_SCHEMA).collect()
         finally:
             reading.close()
     broken = [sum(counts) for counts in zip(*(row["broken"] for row in found), strict=True)]
@@ -175,11 +176,13 @@ class _Counting:
     """In Spark's workers: how many rows there are, and how many of them break each rule."""
 
     rules: tuple[RowRule, ...]
+    conditions: tuple[Condition, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows, broken = 0, [0] * len(self.rules)
         for batch in batches:
             rows += batch.num_rows
+            batch = with_answers(batch, self.conditions)
             for place, rule in enumerate(self.rules):
                 found = broken_by(rule, batch)
                 broken[place] += 0 if found is None else found.true_count

@@ -31,9 +31,10 @@ from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.staging import StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
-from hakiri_dagster.planning.arrow_types import arrow_type, is_text
+from hakiri_dagster.planning.arrow_types import arrow_type, is_text, kinds_of
 from hakiri_dagster.planning.columns import SourceSchema
-from hakiri_dagster.quality.expression_rules import asked_of_spark
+from hakiri_dagster.quality.columnar.conditions import Condition
+from hakiri_dagster.quality.expression_rules import judges
 from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure, Tallied
 from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.quality.validators.registry import Asked
@@ -139,8 +140,9 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """`projected` is what is to be stored, `frame` also has what Spark says of the `rules`. `direct`: the rows need not
-    pass through the frame. `keys`: nor what tells the keys of unique rows."""
+    """`projected` is what is to be stored, `frame` also has what Spark says of the `rules`; the workers find out what
+    the `conditions` say. `direct`: the rows need not pass through the frame. `keys`: nor what tells the keys of unique
+    rows."""
 
     reading: Reading
     projected: DataFrame
@@ -149,6 +151,7 @@ class ReadRows:
     direct: DirectRows | None
     keys: DirectRows | None
     rules: tuple[RowRule, ...]
+    conditions: tuple[Condition, ...]
 
 
 def read_rows(
@@ -157,13 +160,13 @@ def read_rows(
     table = way.table
     empty_as_null = way.empty_as_null
     full_provenance = table.load.provenance == "full"
-    expressions = asked_of_spark(rules)
+    asked = judges(rules, kinds_of(reading.schema.columns))
     with translate_spark_errors():
         projected = project(reading, loaded, empty_as_null=empty_as_null, with_row_hash=full_provenance)
-        frame = with_verdicts(projected, expressions, reading.schema)
-    direct = None if empty_as_null or full_provenance or expressions else reading.direct
+        frame = with_verdicts(projected, asked.spark, reading.schema)
+    direct = None if empty_as_null or full_provenance or asked.spark else reading.direct
     keys = None if empty_as_null else reading.direct
-    return ReadRows(reading, projected, frame, splitter, direct, keys, rules)
+    return ReadRows(reading, projected, frame, splitter, direct, keys, rules, asked.workers)
 
 
 def stage(
@@ -192,6 +195,7 @@ def stage(
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
         rules=rows.rules,
+        conditions=rows.conditions,
         measures=measures,
         repeated=repeated_keys(keys, rows.frame, rows.keys, reading.explain, tag=tag),
     )

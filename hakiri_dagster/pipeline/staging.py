@@ -35,6 +35,7 @@ from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.row_json import rows_as_json
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
+from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
 from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.row_rules import broken_by, message_of
 
@@ -68,6 +69,7 @@ class StagingPlan:
     strangers: tuple[str, ...] = ()
     keeps_misfits: bool = False
     rules: tuple[RowRule, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     measures: tuple[Tallied, ...] = ()
     repeated: RepeatedKeys | None = None
 
@@ -169,7 +171,7 @@ class _Task:
         """Without the rows that rules say to skip. Each rule is asked of all rows, and counts those that break it; a
         row is set aside once. What only warns tells of the others, when it is known which of them can be stored."""
         keep = np.ones(batch.num_rows, dtype=bool)
-        batch = self._with_key_verdicts(batch, slices)
+        batch = with_answers(self._with_key_verdicts(batch, slices), self._plan.conditions)
         warned: list[Warned] = []
         for index, rule in enumerate(self._plan.rules):
             found = broken_by(rule, batch)

@@ -9,7 +9,7 @@ from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.manifest import rule_spec, validator_spec
 from hakiri_dagster.manifest.rule_spec import Rule
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.arrow_types import arrow_type
+from hakiri_dagster.planning.arrow_types import kinds_of
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality import row_rules
 from hakiri_dagster.quality.measures import Duplicates, Violations
@@ -26,7 +26,7 @@ def suggestions(
     table: Table, profile: TableProfile, destination: Destination, source: SourceSchema | None, now: datetime
 ) -> list[Proposal]:
     """`source`: rules are asked of its rows, whose types need not be the target's; None: it cannot be asked."""
-    kinds = None if source is None else {column.name: arrow_type(column.spark_type) for column in source.columns}
+    kinds = None if source is None else kinds_of(source.columns)
     unique = tuple(_unique(table, profile, destination))
     told, found = set(table.validation.check_ids), []
     for proposal in proposals(table, profile, unique, now):

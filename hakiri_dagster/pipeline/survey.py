@@ -21,7 +21,7 @@ from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, 
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.again import loaded_again
-from hakiri_dagster.planning.arrow_types import arrow_type
+from hakiri_dagster.planning.arrow_types import kinds_of
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
@@ -87,7 +87,7 @@ class Survey:
         """By the columns that a load looks at: those that a contract leaves out are not there to be asked of."""
         validation = self.table.validation
         if self.evolution is not None and (validation.row_level or validation.dataset_level.validators):
-            kinds = {column.name: arrow_type(column.spark_type) for column in self.evolution.read.columns}
+            kinds = kinds_of(self.evolution.read.columns)
             yield from row_rules.objections(validation.row_level, kinds)
             yield from validators.objections(validation.dataset_level.validators, kinds)
 

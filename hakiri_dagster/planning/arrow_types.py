@@ -3,10 +3,12 @@ without a Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.types as at
+
+from hakiri_dagster.planning.columns import Column
 
 _SCALARS: Mapping[str, pa.DataType] = {
     "string": pa.string(),
@@ -46,6 +48,10 @@ def arrow_type(spark_type: str) -> pa.DataType:
         precision, _, scale = args.rstrip(")").partition(",")
         return pa.decimal128(int(precision or 10), int(scale or 0))
     return _SCALARS.get(name, pa.string())
+
+
+def kinds_of(columns: Iterable[Column]) -> dict[str, pa.DataType]:
+    return {column.name: arrow_type(column.spark_type) for column in columns}
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -1,26 +1,49 @@
-"""Rules that are expressions: judged by the columns' kinds at `plan`, and asked of the rows by Spark before these are
-staged, as conditions of our own writing."""
+"""Rules that are expressions: judged by the columns' kinds at `plan`, and asked of the rows by the workers that stage
+them, or, where Arrow does not compute what Spark does, by Spark before, as conditions of our own writing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.types as at
 
 from hakiri_dagster.expressions.judging import holds
 from hakiri_dagster.expressions.reading import read_expression
-from hakiri_dagster.expressions.tree import Kind
+from hakiri_dagster.expressions.tree import Kind, columns_of
 from hakiri_dagster.expressions.written import Judged, Misfit
 from hakiri_dagster.manifest.rule_spec import ExpressionRule, RowRule
 from hakiri_dagster.planning.arrow_types import is_bytes, is_text
+from hakiri_dagster.quality.columnar.conditions import Condition
+from hakiri_dagster.quality.columnar.evaluating import Kinds, is_in_arrow
+from hakiri_dagster.quality.verdicts import verdict_of
 
 
-def asked_of_spark(rules: Sequence[RowRule]) -> tuple[ExpressionRule, ...]:
-    return tuple(rule for rule in rules if isinstance(rule, ExpressionRule))
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Who is asked about each rule that is an expression."""
+
+    workers: tuple[Condition, ...]
+    spark: tuple[ExpressionRule, ...]
 
 
-def misfit(rule: ExpressionRule, kinds: Mapping[str, pa.DataType]) -> str | None:
+def judges(rules: Sequence[RowRule], kinds: Kinds) -> Judges:
+    """By the expression and the kinds of its columns alone, so that no other source, and no other row, brings another
+    judge. `kinds`: of all columns."""
+    workers, spark = [], []
+    for rule in rules:
+        if isinstance(rule, ExpressionRule):
+            node = read_expression(rule.expression)
+            named = {name: kinds[name] for name in columns_of(node)}
+            if is_in_arrow(node, named):
+                workers.append(Condition(node, tuple(named.items()), verdict_of(rule)))
+            else:
+                spark.append(rule)
+    return Judges(tuple(workers), tuple(spark))
+
+
+def misfit(rule: ExpressionRule, kinds: Kinds) -> str | None:
     """Why it cannot be asked of these columns, all of which it has."""
     try:
         condition(rule, {name: (name, kind) for name, kind in kinds.items()})
@@ -31,11 +54,11 @@ def misfit(rule: ExpressionRule, kinds: Mapping[str, pa.DataType]) -> str | None
 
 def condition(rule: ExpressionRule, columns: Mapping[str, tuple[str, pa.DataType]]) -> str:
     """In Spark's SQL, never NULL. `columns`: what each is called there, a plain name, and what it holds."""
-    written = {name: Judged(_kind_of(held), called) for name, (called, held) in columns.items()}
+    written = {name: Judged(kind_of(held), called) for name, (called, held) in columns.items()}
     return holds(read_expression(rule.expression), written)
 
 
-def _kind_of(held: pa.DataType) -> Kind:
+def kind_of(held: pa.DataType) -> Kind:
     if is_text(held):
         return "text"
     if at.is_boolean(held):

@@ -29,7 +29,7 @@ from hakiri_dagster.manifest.rule_spec import (
     id_of,
 )
 from hakiri_dagster.planning.arrow_types import is_list, is_number, is_scalar, is_text, is_time
-from hakiri_dagster.quality import comparable, expression_rules, readable_as
+from hakiri_dagster.quality import comparable, readable_as
 from hakiri_dagster.quality.verdicts import verdict_of
 
 Kinds = Mapping[str, pa.DataType]
@@ -156,7 +156,9 @@ def objections(rules: Sequence[RowRule], kinds: Kinds, *, whose: str = "the sour
 
 def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
     if isinstance(rule, ExpressionRule):
-        return expression_rules.misfit(rule, kinds)
+        from hakiri_dagster.quality.expression_rules import misfit  # parses, which workers never do
+
+        return misfit(rule, kinds)
     if isinstance(rule, UniqueRule):
         deep = next((field for field in fields_of(rule) if not is_scalar(kinds[field])), None)
         return None if deep is None else f"{deep} is {kinds[deep]}, which is no value to tell rows apart by"

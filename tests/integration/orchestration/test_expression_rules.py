@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import dagster as dg
@@ -158,22 +159,43 @@ def test_rows_of_parquet_are_asked_too(parquet_shop: Callable[..., ShopProject])
     assert shop.rows("SELECT n, t FROM raw.orders ORDER BY n") == [(1, ""), (None, "d")]
 
 
-def test_rows_go_by_the_jvm_only_where_an_expression_asks_them(
-    parquet_shop: Callable[..., ShopProject], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    direct: list[bool] = []
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Those that rows of the loads took."""
+    noted: list[str] = []
     kept = passes.map_rows
 
-    def noted(frame: Any, rows: Any, *given: Any) -> Any:
-        if rows is not None:
-            direct.append(True)
-        return kept(frame, rows, *given)
+    def map_rows(frame: Any, direct: Any, *given: Any) -> Any:
+        noted.append("through the JVM" if direct is None else "past the JVM")
+        return kept(frame, direct, *given)
 
-    monkeypatch.setattr(passes, "map_rows", noted)
-    parquet_shop({"n": [1]}, {"type": "range", "field": "n", "min": 0}).apply()
-    assert direct == [True]
-    parquet_shop({"n": [2]}, rule("n > 0")).apply()
-    assert direct == [True]
+    monkeypatch.setattr(passes, "map_rows", map_rows)
+    return noted
+
+
+def test_an_expression_that_arrow_computes_keeps_no_rows_from_passing_the_jvm_by(
+    parquet_shop: Callable[..., ShopProject], ways: list[str]
+) -> None:
+    cents = pa.decimal128(15, 2)
+    price = pa.array([Decimal("100.00"), Decimal("-1.00"), Decimal("5.00"), None], cents)
+    off = pa.array([Decimal("0.99")] * 4, cents)
+    shop = parquet_shop(
+        {"id": [1, 2, 3, 4], "price": price, "off": off, "mode": ["AIR", "AIR", "", None]},
+        rule("price * (1 - off) >= 0 AND mode <> ''"),
+    )
+    told = shop.apply()["orders"]
+    assert (told["rows"], told["quarantined"], told["error"]) == (2, 2, None)
+    assert shop.column("orders", "id") == [1, 4]
+    assert ways == ["past the JVM"]
+
+
+def test_an_expression_that_only_spark_computes_brings_the_rows_through_the_jvm(
+    parquet_shop: Callable[..., ShopProject], ways: list[str]
+) -> None:
+    shop = parquet_shop({"t": ["A", "b", "İ"]}, rule("t = upper(t)"), rule("t <> 'x'", id="other"))
+    told = shop.apply()["orders"]
+    assert (told["rows"], told["quarantined"], told["error"]) == (2, 1, None)
+    assert ways == ["through the JVM"]
 
 
 def test_chunks_of_one_pass_are_counted_apart(parquet_shop: Callable[..., ShopProject]) -> None:
