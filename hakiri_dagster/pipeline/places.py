@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, RECORD_COLUMN, SPLIT_COLUMN, FileOrigin
+
+Slices = np.ndarray[Any, np.dtype[np.int32]]
+
+_ROWS_AT_ONCE = 1000
 
 NO_MARKER = 0
 """Of the only file of a reading."""
@@ -40,6 +45,18 @@ class Places:
         records = batch.column(RECORD_COLUMN).to_numpy()
         for marker, split, record in zip(markers[begins], splits[begins], records[begins], strict=True):
             self._firsts.setdefault((int(marker), int(split)), int(record))
+
+    def runs(self, rows: pa.RecordBatch, slices: Slices) -> Iterator[tuple[int, int, Place]]:
+        """From where up to where rows that follow one another have one slice and one place; not too many at once."""
+        if RECORD_COLUMN in rows.schema.names:
+            yield from ((row, row + 1, place) for row, place in enumerate(self.of(rows)))
+            return
+        markers = _markers(rows)
+        other = (slices[1:] != slices[:-1]) | (markers[1:] != markers[:-1])
+        begins = np.union1d(np.flatnonzero(other) + 1, np.arange(0, rows.num_rows, _ROWS_AT_ONCE)).tolist()
+        for begin, end in pairwise([*begins, rows.num_rows]):
+            file = self._only if FILE_COLUMN not in rows.schema.names else self._paths.get(int(markers[begin]))
+            yield begin, end, Place(file)
 
     def of(self, rows: pa.RecordBatch) -> list[Place]:
         files = self._files(rows)

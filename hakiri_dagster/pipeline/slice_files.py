@@ -122,27 +122,28 @@ class SliceFiles:
             self.tallies = add_up(self.tallies, found) if self.tallies else [one.settled() for one in found]
             self._unmeasured, self._unmeasured_bytes = [], 0
 
-    def set_aside(self, rule: str, message: str, row: str, place: Place) -> None:
-        self.keep(rule, message, row, place, "skip")
-        self.bad_rows += 1
+    def set_aside(self, rule: str, message: str, rows: Sequence[str], place: Place) -> None:
+        self.keep(rule, message, rows, place, "skip")
+        self.bad_rows += len(rows)
         if self.bad_sample is None:
             self.bad_sample = message
 
-    def set_aside_unfit(self, why: str, message: str, row: str, place: Place) -> None:
-        self.set_aside(why, message, row, place)
-        self.unfit += 1
+    def set_aside_unfit(self, why: str, message: str, rows: Sequence[str], place: Place) -> None:
+        self.set_aside(why, message, rows, place)
+        self.unfit += len(rows)
         if self.unfit_sample is None:
             self.unfit_sample = message
 
-    def keep(self, rule: str, message: str, row: str, place: Place, on_fail: RowOnFail) -> None:
-        """For the quarantine, whether or not the row goes on."""
+    def keep(self, rule: str, message: str, rows: Sequence[str], place: Place, on_fail: RowOnFail) -> None:
+        """For the quarantine, whether or not the rows go on."""
         if self.bad is None:
             self.bad = self._bad_path.open("w", encoding="utf-8")
         about = (rule, message, place.file, on_fail, place.split)
         if about != self._bad_about:  # many rows one after the other are there for one reason
             self.bad.write(json.dumps(about, ensure_ascii=False) + "\n")
             self._bad_about = about
-        self.bad.write(row + "\n" if place.after is None else f"{place.after} {row}\n")
+        before = "" if place.after is None else f"{place.after} "
+        self.bad.writelines(f"{before}{row}\n" for row in rows)
 
     def discard(self, values: int, message: str) -> None:
         self.discarded += values

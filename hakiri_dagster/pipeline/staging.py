@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ class _Task:
         if done is None:
             return batch
         for one in batch.column(KEPT_COLUMN).filter(done).to_pylist():
-            self._files(one["slice"]).set_aside(one["verdict"], one["reason"] or "", str(one["id"]), Place())
+            self._files(one["slice"]).set_aside(one["verdict"], one["reason"] or "", [str(one["id"])], Place())
         return batch.filter(pc.invert(done))
 
     def _without_malformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -138,7 +139,7 @@ class _Task:
         slices = self._slices_of(batch).tolist() if placed else [splitter.null_slice] * batch.num_rows
         for index, reason, text, place in zip(slices, reasons, texts, self._places.of(batch), strict=True):
             files = self._files(max(index, 0))
-            files.set_aside_unfit(MALFORMED_RULE, reason, text, place)
+            files.set_aside_unfit(MALFORMED_RULE, reason, [text], place)
             files.unplaced += not placed
 
     def _encode(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
@@ -152,8 +153,8 @@ class _Task:
         for refusal in (one for one in found if not one.value_only):
             mask = np.asarray(refusal.mask.fill_null(False))
             first = mask & keep  # a row is set aside once, with the first reason found
-            for index, text, place in self._told(batch, slices, first):
-                self._files(index).set_aside_unfit(refusal.rule, refusal.message, text, place)
+            for index, rows, place in self._told(batch, slices, first):
+                self._files(index).set_aside_unfit(refusal.rule, refusal.message, rows, place)
             keep &= ~mask
         for refusal in (one for one in found if one.value_only):
             self._discard(slices[np.asarray(refusal.mask.fill_null(False)) & keep], refusal.message)
@@ -182,8 +183,8 @@ class _Task:
                 self._files(int(slice_index)).broken[index] += int(rows)
             match rule.on_fail:
                 case "skip":
-                    for slice_index, text, place in self._told(batch, slices, broken & keep):
-                        self._files(slice_index).set_aside(id_of(rule), message_of(rule), text, place)
+                    for slice_index, told, place in self._told(batch, slices, broken & keep):
+                        self._files(slice_index).set_aside(id_of(rule), message_of(rule), told, place)
                     keep &= ~broken
                 case "abort":
                     self._keep(batch, slices, broken & keep, rule)
@@ -214,8 +215,8 @@ class _Task:
             shown = self._shown_of_gates.get(id_of(rule), 0)
             mask = mask & (np.cumsum(mask) <= MOST_ROWS_OF_A_GATE - shown)
             self._shown_of_gates[id_of(rule)] = shown + int(mask.sum())
-        for slice_index, text, place in self._told(batch, slices, mask):
-            self._files(slice_index).keep(id_of(rule), message_of(rule), text, place, rule.on_fail)
+        for slice_index, told, place in self._told(batch, slices, mask):
+            self._files(slice_index).keep(id_of(rule), message_of(rule), told, place, rule.on_fail)
 
     def _strange(self, batch: pa.RecordBatch) -> Iterator[Refusal]:
         for name in self._plan.strangers:
@@ -302,15 +303,18 @@ class _Task:
         batch: pa.RecordBatch,
         slices: np.ndarray[Any, np.dtype[np.int32]],
         mask: np.ndarray[Any, np.dtype[np.bool_]],
-    ) -> Iterator[tuple[int, str, Place]]:
-        """The slice of each chosen row, the row as JSON, or its id in the quarantine, and where it came from."""
-        chosen = batch.filter(pa.array(mask))
+    ) -> Iterator[tuple[int, Sequence[str], Place]]:
+        """The chosen rows as JSON, or their ids in the quarantine, with their slice, and with where they came from."""
+        if not mask.any():
+            return
+        chosen, of_chosen = batch.filter(pa.array(mask)), slices[mask]
         rows: Iterator[str]
         if KEPT_COLUMN in batch.schema.names:
             rows = map(str, _kept_ids(chosen).to_pylist())
         else:
             rows = rows_as_json(chosen.select(list(self._plan.source_columns)))
-        yield from zip(slices[mask].tolist(), rows, self._places.of(chosen), strict=True)
+        for begin, end, place in self._places.runs(chosen, of_chosen):
+            yield int(of_chosen[begin]), list(islice(rows, end - begin)), place
 
     def _files(self, index: int) -> SliceFiles:
         files = self._slices.get(index)
