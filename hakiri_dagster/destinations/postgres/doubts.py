@@ -12,6 +12,7 @@ from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres import catalog
 from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
+from hakiri_dagster.destinations.postgres.plannable import objection
 from hakiri_dagster.errors import UnsafeSql
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.quality.measures import Measure, Orphans, Probe
@@ -20,6 +21,20 @@ from hakiri_dagster.security.sql_guard import judge_probe, with_table
 _EXISTS = """
 SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                WHERE n.nspname = %s AND c.relname = %s)
+"""
+
+# Before PostgreSQL 17 only who may change a table may lock it.
+_LACKING = """
+WITH server AS (SELECT current_setting('server_version_num')::int >= 170000 AS knows_maintain)
+SELECT needed.statement || ' TO ' || quote_ident(current_user)
+FROM server, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (VALUES
+    (has_schema_privilege(n.oid, 'USAGE'), format('GRANT USAGE ON SCHEMA %%I', n.nspname)),
+    (has_any_column_privilege(c.oid, 'SELECT'), format('GRANT SELECT ON TABLE %%I.%%I', n.nspname, c.relname)),
+    (has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE' || CASE WHEN knows_maintain THEN ', MAINTAIN' ELSE '' END),
+     format('GRANT %%s ON TABLE %%I.%%I', CASE WHEN knows_maintain THEN 'MAINTAIN' ELSE 'UPDATE' END,
+            n.nspname, c.relname))
+) AS needed (given, statement)
+WHERE n.nspname = %s AND c.relname = %s AND NOT needed.given
 """
 
 
@@ -38,6 +53,10 @@ def _of_reference(connection: Connection, table: Table, measure: Orphans) -> Ite
     if not _exists(connection, place):
         if place != own:
             yield Doubt(f"{place[0]}.{place[1]}, to which {measure.column} refers, does not exist yet", may_pass=True)
+        return
+    wrong = None if place == own else objection(connection, {place}, stored_name(measure.ref_column))
+    if wrong is not None:
+        yield Doubt(f"{measure.column} cannot refer to {place[0]}.{place[1]}: {wrong}")
         return
     found = catalog.find(connection, *own)
     type_ = "unknown" if found is None else _type_of(found, measure.column)
@@ -64,9 +83,18 @@ def _of_probe(connection: Connection, table: Table, statement: str) -> Iterator[
     except UnsafeSql as error:
         yield Doubt(f"the SELECT is refused: {error.what}")
         return
-    for place in sorted(probe.reads):
-        if place != own and not _exists(connection, place):
-            yield Doubt(f"{place[0]}.{place[1]}, which the SELECT reads, does not exist yet", may_pass=True)
+    present = {place for place in probe.reads | {own} if _exists(connection, place)}
+    for schema, name in sorted(probe.reads - present - {own}):
+        yield Doubt(f"{schema}.{name}, which the SELECT reads, does not exist yet", may_pass=True)
+    wrong = objection(connection, present)
+    if wrong is not None:
+        yield Doubt(f"the SELECT is refused: {wrong}")
+        return
+    for schema, name in sorted(present - {own}):
+        lacking = [statement for (statement,) in connection.execute(_LACKING, (schema, name))]
+        if lacking:
+            read = f"the SELECT reads {schema}.{name}, and keeps its definition as it is meanwhile"
+            yield Doubt(f"{read}, which the loading role may not do: {'; '.join(lacking)}")
 
 
 def _exists(connection: Connection, place: Relation) -> bool:

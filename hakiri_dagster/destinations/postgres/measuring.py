@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from typing import Any, assert_never
 
@@ -11,14 +11,17 @@ import psycopg
 from psycopg import sql
 
 from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS
+from hakiri_dagster.destinations.hooks_contract import Relation
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.digesting import digested
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient
 from hakiri_dagster.destinations.postgres.duplicate_keys import duplicate_keys
+from hakiri_dagster.destinations.postgres.plannable import one_column_without_foreign_code
 from hakiri_dagster.destinations.postgres.probing import probed
 from hakiri_dagster.destinations.postgres.types import PgType, parse_type
+from hakiri_dagster.errors import UnsafeSql
 from hakiri_dagster.manifest.rule_values import PlainValue
 from hakiri_dagster.quality.measures import (
     AboutLoad,
@@ -206,6 +209,19 @@ def _orphans(connection: Connection, rows: AskedRows, measure: Orphans) -> Answe
     missing = connection.execute("SELECT to_regclass(%s) IS NULL", (_spelled(schema, name),)).fetchone()
     if missing == (True,):
         return Unanswered(f"{schema}.{name} does not exist")
+    try:
+        with ExitStack() as judged:
+            if not itself:
+                refers_to = stored_name(measure.ref_column)
+                judged.enter_context(one_column_without_foreign_code(connection, (schema, name), refers_to))
+            return _without_reference(connection, rows, measure, references)
+    except UnsafeSql as error:
+        return Unanswered(f"it is not asked: {error.what}")
+
+
+def _without_reference(
+    connection: Connection, rows: AskedRows, measure: Orphans, references: Sequence[Relation]
+) -> Violations:
     column = sql.Identifier(stored_name(measure.column))
     own = sql.SQL("asked.{}").format(column)
     absent = [

@@ -20,7 +20,7 @@ from hakiri_dagster.errors import UnsafeSql
 _WHAT_IS_IN_THE_WAY = """
 WITH RECURSIVE reached AS (
     SELECT c.oid
-    FROM unnest(%s::text[], %s::text[]) AS named (schema, name)
+    FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS named (schema, name)
     JOIN pg_namespace n ON n.nspname = named.schema
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = named.name
     UNION
@@ -51,7 +51,11 @@ UNION ALL
 SELECT part.relation::regclass::text, 'it needs the ' || pg_describe_object(d.refclassid, d.refobjid, 0)
 FROM part
 JOIN pg_depend d ON d.classid = part.classid AND d.objid = part.objid
+LEFT JOIN pg_attribute a
+  ON d.classid = 'pg_class'::regclass AND a.attrelid = d.objid AND a.attnum = d.objsubid AND a.attnum > 0
 WHERE d.refobjid >= 16384
+  AND (%(column)s::text IS NULL
+       OR d.refclassid <> 'pg_opclass'::regclass AND coalesce(a.attname = %(column)s, true))
   AND d.refclassid NOT IN (
     'pg_class'::regclass, 'pg_constraint'::regclass, 'pg_namespace'::regclass, 'pg_collation'::regclass,
     'pg_extension'::regclass, 'pg_attrdef'::regclass
@@ -78,14 +82,35 @@ def only_what_plans_without_foreign_code(
         yield
 
 
-def _refuse_what_is_in_the_way(connection: Connection, relations: Set[Relation], where: str) -> None:
+@contextmanager
+def one_column_without_foreign_code(connection: Connection, relation: Relation, column: str) -> Iterator[None]:
+    """The same of a SELECT of ours that compares one column: types of others do not matter then, nor operator classes,
+    which superusers make. It is locked as any SELECT locks it: the other lock would need a right to change it, and wait
+    for VACUUM; so an index that its owner makes in the same moment is not seen."""
+    with connection.transaction(force_rollback=True):
+        connection.execute("SET TRANSACTION READ ONLY")
+        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        _refuse_what_is_in_the_way(connection, {relation}, "", column)
+        connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(sql.Identifier(*relation)))
+        _refuse_what_is_in_the_way(connection, {relation}, "", column)
+        yield
+
+
+def objection(connection: Connection, relations: Set[Relation], column: str | None = None) -> str | None:
+    """Why a SELECT from them, or of one column, would be refused."""
     named = sorted(relations)
-    names = ([schema for schema, _ in named], [name for _, name in named])
-    found = connection.execute(_WHAT_IS_IN_THE_WAY, names).fetchone()
+    named_so = {"schemas": [schema for schema, _ in named], "names": [name for _, name in named], "column": column}
+    found = connection.execute(_WHAT_IS_IN_THE_WAY, named_so).fetchone()
+    return None if found is None else "a SELECT from {} is not allowed: {}".format(*found)
+
+
+def _refuse_what_is_in_the_way(
+    connection: Connection, relations: Set[Relation], where: str, column: str | None = None
+) -> None:
+    found = objection(connection, relations, column)
     if found is not None:
-        relation, why = found
         raise UnsafeSql(
-            f"a SELECT from {relation} is not allowed: {why}",
+            found,
             where=where,
             hint="even planning runs code of others with the rights of the load, so a SELECT may read "
             "ordinary and partitioned tables only, without policies, whose columns, indexes, checks and statistics "

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from hakiri_dagster.errors import DestinationError, UnsafeSql
+from hakiri_dagster.quality.measures import Orphans, Unanswered, Violations
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, order
 
@@ -89,6 +90,22 @@ def test_no_search_path_makes_an_harmless_select_call_what_is_not_of_postgresql(
     with pytest.raises(DestinationError):
         by_hooks(shop, "SET search_path = bi", f"EXPLAIN SELECT {what}")
     assert not is_superuser(shop)
+
+
+@pytest.mark.parametrize("where", _HIDDEN)
+def test_nothing_of_it_runs_when_a_column_refers_to_it(shop: Shop, where: str) -> None:
+    """Neither when it is asked, nor before."""
+    by_analyst(shop, _HIDDEN[where])
+    measure = Orphans("id", "bi", "t", "a")
+    doubts = shop.destination.doubts(shop.table, (measure,))
+    answer = shop.destination.ask(shop.table, (measure,))[measure]
+    assert not is_superuser(shop)
+    if where in ("a type", "an array of a type"):  # of another column
+        assert (doubts, answer) == ((), Violations(1, ("1",)))
+        return
+    assert isinstance(answer, Unanswered)
+    assert "it is not asked: a SELECT from bi." in answer.reason
+    assert [doubt.reason.partition(" a SELECT")[0] for doubt in doubts] == ["id cannot refer to bi.t:"]
 
 
 def test_what_is_explained_stays_as_it_was_judged(shop: Shop) -> None:
