@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -122,16 +123,14 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         )
         rows = read_rows(way, reading, survey.schema, splitter, way.table.validation.row_level)
         profiling = LoadProfiling.wanted(way.table, target, survey.schema, reading.schema)
-        measures = profiling.measures(_counted_in_passing(way), slices=len(group))
+        asked = Asked.by(way.table.validation.dataset_level.validators, portable=not way.source.tallies_itself)
+        measures = profiling.measures(_counted_in_passing(asked), slices=len(group))
         staging = stage(way, target, rows, survey.schema, [claim.fence for claim in group], directory, measures)
         source = _reconciliation(way, rows, group)
         try:
-            only_chunk = len(survey.chunks) == 1
-            slices = tuple(
-                _slice(way, target, staging, source, profiling, index, claim, only_chunk=only_chunk)
-                for index, claim in enumerate(group)
-            )
-            yield Staged(slices, staging, source)
+            only_chunk, texts = len(survey.chunks) == 1, _texts_of(reading.schema)
+            shared = _Pass(way, target, staging, source, profiling, asked, texts, only_chunk)
+            yield Staged(tuple(itertools.starmap(shared.slice, enumerate(group))), staging, source)
         finally:
             staging.close()
     finally:
@@ -217,37 +216,40 @@ def _reconciliation(way: Way, rows: ReadRows, group: Sequence[ClaimedSlice]) -> 
     )
 
 
-def _asked(way: Way) -> Asked:
-    return Asked.by(way.table.validation.dataset_level.validators, portable=not way.source.tallies_itself)
+def _texts_of(schema: SourceSchema) -> frozenset[str]:
+    return frozenset(column.name for column in schema.columns if is_text(arrow_type(column.spark_type)))
 
 
-def _counted_in_passing(way: Way) -> list[ColumnMeasure]:
-    return [one for one in _asked(way).in_passing if isinstance(one, ColumnMeasure)]
+def _counted_in_passing(asked: Asked) -> list[ColumnMeasure]:
+    return [one for one in asked.in_passing if isinstance(one, ColumnMeasure)]
 
 
-def _slice(
-    way: Way,
-    target: Target,
-    staging: Staging,
-    source: Reconciliation,
-    profiling: LoadProfiling,
-    index: int,
-    claim: ClaimedSlice,
-    *,
-    only_chunk: bool,
-) -> StagedSlice:
-    load = Load(
-        table=way.table,
-        slice=claim.slice,
-        fence=claim.fence,
-        run_id=way.run_id,
-        attempt=claim.attempt,
-        target=target,
-        columns=staging.columns,
-        supersedes=claim.claim.due.supersedes,
-        occasion=way.occasion,
-        asked=_asked(way),
-        texts=frozenset(one.name for one in source.reading.schema.columns if is_text(arrow_type(one.spark_type))),
-    )
-    candidate = staging.candidate(index)
-    return StagedSlice(claim, load, candidate, only_chunk, staging, source, profiling, index)
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What its slices have in common."""
+
+    way: Way
+    target: Target
+    staging: Staging
+    source: Reconciliation
+    profiling: LoadProfiling
+    asked: Asked
+    texts: frozenset[str]
+    only_chunk: bool
+
+    def slice(self, index: int, claim: ClaimedSlice) -> StagedSlice:
+        load = Load(
+            table=self.way.table,
+            slice=claim.slice,
+            fence=claim.fence,
+            run_id=self.way.run_id,
+            attempt=claim.attempt,
+            target=self.target,
+            columns=self.staging.columns,
+            supersedes=claim.claim.due.supersedes,
+            occasion=self.way.occasion,
+            asked=self.asked,
+            texts=self.texts,
+        )
+        candidate = self.staging.candidate(index)
+        return StagedSlice(claim, load, candidate, self.only_chunk, self.staging, self.source, self.profiling, index)

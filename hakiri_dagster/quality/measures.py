@@ -171,6 +171,11 @@ class Instant:
         return moment.isoformat().removesuffix("+00:00") + "Z"
 
 
+FEW = 3
+SHOWN_CHARACTERS = 60
+"""Of each of the few values that are told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violations:
     """How many rows are in the way of what was asked, and a few of their values."""

@@ -17,6 +17,8 @@ from hakiri_dagster.planning.arrow_types import is_text, is_time
 from hakiri_dagster.quality.comparable import among, microseconds
 from hakiri_dagster.quality.distinct import Sketch, hashes_of
 from hakiri_dagster.quality.measures import (
+    FEW,
+    SHOWN_CHARACTERS,
     Answer,
     Distinct,
     Frequent,
@@ -38,11 +40,9 @@ Value = int | float | Decimal | Instant
 
 _Known = Value | Violations | Sketch | TextsFound | ValuesFound
 
-FEW = 3
 _EXACTLY = Context(prec=100)
 _SUMMED_AS_IT_IS = 28
 """Digits of decimals of which 10 billion together have no more than Arrow's sum of them holds."""
-_SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _strangers(array: pa.Array, values: Sequence[object]) -> Violations:
         return Violations(0)
     strange = array.filter(strangers)
     few = pc.unique(strange)[:FEW].cast(pa.string()).to_pylist()
-    return Violations(len(strange), tuple(value[:_SHOWN_CHARACTERS] for value in few))
+    return Violations(len(strange), tuple(value[:SHOWN_CHARACTERS] for value in few))
 
 
 def _merged(measure: Tallied, one: _Known, other: _Known) -> _Known:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from hakiri_dagster.destinations.postgres.connection import Connection, names
-
-_SHOWN = 3
-_SHOWN_CHARACTERS = 60
+from hakiri_dagster.quality.measures import FEW, SHOWN_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +33,13 @@ def duplicate_keys(
 ) -> DuplicateKeys:
     """Keys with a NULL are never the same, as in a unique index. `where` may add to the condition."""
     columns = names(list(key))
-    shown = sql.SQL(", ").join(sql.SQL("left({}::text, {})").format(sql.Identifier(c), _SHOWN_CHARACTERS) for c in key)
+    shown = sql.SQL(", ").join(sql.SQL("left({}::text, {})").format(sql.Identifier(c), SHOWN_CHARACTERS) for c in key)
     complete = sql.SQL("pg_catalog.num_nulls({}) = 0").format(columns)
     found = connection.execute(
         sql.SQL(
             "SELECT ARRAY[{shown}], count(*), count(*) OVER (), sum(count(*)) OVER () FROM {relation}{where} "
             "GROUP BY {columns} HAVING count(*) > 1 ORDER BY {columns} LIMIT {most}"
-        ).format(shown=shown, relation=relation, where=where(complete), columns=columns, most=_SHOWN)
+        ).format(shown=shown, relation=relation, where=where(complete), columns=columns, most=FEW)
     ).fetchall()
     keys, rows = found[0][2:] if found else (0, 0)
     return DuplicateKeys(

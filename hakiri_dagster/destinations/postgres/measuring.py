@@ -24,6 +24,8 @@ from hakiri_dagster.destinations.postgres.types import PgType, parse_type
 from hakiri_dagster.errors import UnsafeSql
 from hakiri_dagster.manifest.rule_values import PlainValue
 from hakiri_dagster.quality.measures import (
+    FEW,
+    SHOWN_CHARACTERS,
     AboutLoad,
     Answer,
     Checksums,
@@ -49,8 +51,6 @@ from hakiri_dagster.quality.measures import (
     Violations,
 )
 
-_FEW = 3
-_SHOWN_CHARACTERS = 60
 _TIMES = ("date", "timestamp with time zone", "timestamp without time zone")
 _WHOLE = ("smallint", "integer", "bigint")
 
@@ -171,7 +171,7 @@ def _number(value: Any) -> int | float | Decimal | None:
 
 def _few(connection: Connection, column: sql.Identifier, place: sql.Composable, where: sql.Composed) -> tuple[str, ...]:
     statement = sql.SQL("SELECT DISTINCT left({}::text, {}) FROM {}{} LIMIT {}").format(
-        column, _SHOWN_CHARACTERS, place, where, _FEW
+        column, SHOWN_CHARACTERS, place, where, FEW
     )
     return tuple(text for (text,) in connection.execute(statement))
 

@@ -16,12 +16,10 @@ from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient
 from hakiri_dagster.destinations.postgres.plannable import only_what_plans_without_foreign_code
 from hakiri_dagster.errors import UnsafeSql
-from hakiri_dagster.quality.measures import Answer, Probe, Unanswered, Violations
+from hakiri_dagster.quality.measures import FEW, SHOWN_CHARACTERS, Answer, Probe, Unanswered, Violations
 from hakiri_dagster.security.sql_guard import ProbeSql, judge_probe, with_table
 
 OF_ONE_LOAD: Relation = ("pg_temp", "hakiri_rows_of_load")
-_FEW = 3
-_SHOWN_CHARACTERS = 60
 
 
 def probed(connection: Connection, rows: AskedRows, probe: Probe) -> Answer:
@@ -70,11 +68,11 @@ def _answer(connection: Connection, asked: ProbeSql) -> Answer:
     """Rows stay with the server, but for a few."""
     with connection.cursor("hakiri_probe") as cursor:
         cursor.execute(asked.text.encode())
-        found = cursor.fetchmany(_FEW)
+        found = cursor.fetchmany(FEW)
         if not found or (len(found) == 1 and _is_true(found[0])):
             return Violations(0)
         few = tuple(", ".join(map(_shown, row)) for row in found)
-        rest = connection.execute("MOVE FORWARD ALL IN hakiri_probe").rowcount if len(found) == _FEW else 0
+        rest = connection.execute("MOVE FORWARD ALL IN hakiri_probe").rowcount if len(found) == FEW else 0
         return Violations(len(found) + rest, few)
 
 
@@ -84,4 +82,4 @@ def _is_true(row: tuple[Any, ...]) -> bool:
 
 def _shown(value: object) -> str:
     text = "NULL" if value is None else str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
