@@ -165,7 +165,9 @@ def _like(node: Like, value: Judged) -> Judged:
 def _cast(node: Cast, value: Judged) -> Judged:
     if node.to not in _castable(value.kind):
         raise Misfit(f"{named(value.kind)} cannot be cast to {node.type}")
-    sql = f"TRY_CAST({value.sql} AS {node.type})"
+    # a truth that a decimal has no room for fails even in Spark's TRY_CAST; a number does not
+    given = f"CAST({value.sql} AS INT)" if (value.kind, node.to) == ("boolean", "decimal") else value.sql
+    sql = f"TRY_CAST({given} AS {node.type})"
     return Judged(node.to, sql, value.fails) if node.lenient else attempted(node.to, sql, (value,))
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from hakiri_dagster.connectors.contract import Discovery, Known, SourceTable
 from hakiri_dagster.destinations.contract import LoadAnswers
 from hakiri_dagster.destinations.quarantine_contract import KeptChoice
@@ -23,13 +21,13 @@ from hakiri_dagster.pipeline.direct import map_rows
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rule, of_validator
 from hakiri_dagster.pipeline.projection import project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
+from hakiri_dagster.pipeline.rule_counts import COUNTS_SCHEMA, RuleCounts
 from hakiri_dagster.pipeline.slices import Splitter
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.arrow_types import kinds_of
 from hakiri_dagster.planning.chunks import WHOLE, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality import row_rules
-from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
 from hakiri_dagster.quality.expression_rules import judges
 from hakiri_dagster.quality.measures import (
     AboutLoad,
@@ -42,11 +40,7 @@ from hakiri_dagster.quality.measures import (
     RowsSetAside,
     Violations,
 )
-from hakiri_dagster.quality.row_rules import broken_by
 from hakiri_dagster.quality.validators.registry import digest_of, questions
-
-_COUNTS_SCHEMA = "rows bigint, broken array<bigint>"
-_COUNTS_ARROW = pa.schema([("rows", pa.int64()), ("broken", pa.list_(pa.int64()))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,26 +158,8 @@ def _counted(live: LiveTable, rules: Sequence[RowRule], schema: SourceSchema) ->
             asked = judges(rules, kinds_of(schema.columns))
             frame = with_verdicts(frame, asked.spark, schema)
             direct = None if asked.spark else reading.direct
-            found = map_rows(frame, direct, _Counting(tuple(rules), asked.workers), _COUNTS_SCHEMA).collect()
+            found = map_rows(frame, direct, RuleCounts(tuple(rules), asked.workers), COUNTS_SCHEMA).collect()
         finally:
             reading.close()
     broken = [sum(counts) for counts in zip(*(row["broken"] for row in found), strict=True)]
     return sum(row["rows"] for row in found), broken or [0] * len(rules)
-
-
-@dataclass(frozen=True, slots=True)
-class _Counting:
-    """In Spark's workers: how many rows there are, and how many of them break each rule."""
-
-    rules: tuple[RowRule, ...]
-    conditions: tuple[Condition, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows, broken = 0, [0] * len(self.rules)
-        for batch in batches:
-            rows += batch.num_rows
-            batch = with_answers(batch, self.conditions)
-            for place, rule in enumerate(self.rules):
-                found = broken_by(rule, batch)
-                broken[place] += 0 if found is None else found.true_count
-        yield pa.RecordBatch.from_pylist([{"rows": rows, "broken": broken}], schema=_COUNTS_ARROW)

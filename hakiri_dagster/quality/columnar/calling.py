@@ -19,7 +19,7 @@ Arguments = Sequence[Value]
 
 
 def called(function: str, given: Arguments) -> Value:
-    known_function = _FUNCTIONS.get(function)
+    known_function = FUNCTIONS.get(function)
     if known_function is None:
         raise NotInArrow(f"the function {function}")
     return known_function(given)
@@ -68,7 +68,7 @@ def _bits(cells: Cells) -> Cells:
     return pc.multiply(texts.octets(cells), pa.scalar(8, INTEGER))
 
 
-_FUNCTIONS: Mapping[str, Callable[[Arguments], Value]] = {
+FUNCTIONS: Mapping[str, Callable[[Arguments], Value]] = {
     **dict.fromkeys(("coalesce", "ifnull", "nvl"), first_known),
     "nullif": lambda given: unless(given[0], given[1]),
     "if": lambda given: chosen([(given[0], given[1])], given[2]),

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from hakiri_dagster.quality.columnar.comparing import TESTS, comparable, compared, with_moment
-from hakiri_dagster.quality.columnar.types import BOOLEAN, as_type, common
+from hakiri_dagster.quality.columnar.logic import is_true
+from hakiri_dagster.quality.columnar.types import as_type, common
 from hakiri_dagster.quality.columnar.values import Cells, Value, either, failed_of
 
 
@@ -26,7 +27,7 @@ def chosen(branches: Sequence[tuple[Value, Value]], otherwise: Value) -> Value:
     *taken, last = values
     cells, failed = as_type(last, kind), _failed(last)
     for (condition, _), value in zip(reversed(branches), reversed(taken), strict=True):
-        holds = pc.fill_null(condition.cells.cast(BOOLEAN), False)
+        holds = is_true(condition).cells
         cells = pc.if_else(holds, as_type(value, kind), cells)
         if condition.failed is not None:
             failed = pc.or_(failed, condition.failed)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
 from hakiri_dagster.expressions.tree import Number, Text
+from hakiri_dagster.quality.columnar.logic import combined
 from hakiri_dagster.quality.columnar.moments import midnight, moment
 from hakiri_dagster.quality.columnar.types import DATE, as_type, common, operands
 from hakiri_dagster.quality.columnar.values import Cells, NotInArrow, Value, attempted, failed_of, spread, undecided
@@ -82,31 +84,21 @@ TESTS: Mapping[str, Test] = {
 def among(wanted: Value, options: Sequence[Value]) -> Value:
     pairs = [comparable(wanted, option) for option in options]
     if any(one.type != wanted.type for one, _ in pairs):  # a day among moments
-        return either_of([compared("=", wanted, option) for option in options])
+        return combined("or", [compared("=", wanted, option) for option in options])
     listed = [option for _, option in pairs]
     kind = common([value.type for value in (wanted, *listed)])
     looked_for, cells = as_type(wanted, kind), [as_type(option, kind) for option in listed]
     known = [one for one in cells if isinstance(one, pa.Scalar)]
     if len(known) == len(cells) and not at.is_floating(kind):
         return undecided(_in_list(looked_for, known), (wanted, *listed))
-    return undecided(_any([_equal(looked_for, one) for one in cells]), (wanted, *listed))
+    found = reduce(pc.or_kleene, [_equal(looked_for, one) for one in cells])
+    return undecided(found, (wanted, *listed))
 
 
 def _in_list(looked_for: Cells, known: Sequence[pa.Scalar]) -> Cells:
     there = [one for one in known if one.is_valid]
     kind = looked_for.type
     listed = pa.concat_arrays([pa.array([], kind), *(spread(one, 1) for one in there)])
-    found = pc.is_in(looked_for, listed, skip_nulls=True)
+    found = pc.is_in(looked_for, listed)
     missing = pa.scalar(None if len(there) < len(known) else False, pa.bool_())
     return pc.if_else(pc.is_valid(looked_for), pc.or_kleene(found, missing), pa.scalar(None, pa.bool_()))
-
-
-def either_of(values: Sequence[Value]) -> Value:
-    return undecided(_any([value.cells for value in values]), values)
-
-
-def _any(cells: Sequence[Cells]) -> Cells:
-    found = cells[0]
-    for one in cells[1:]:
-        found = pc.or_kleene(found, one)
-    return found

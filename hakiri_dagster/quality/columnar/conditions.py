@@ -23,13 +23,11 @@ class Condition:
 
     def passes(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         columns = {name: _settled(batch.column(name), kind) for name, kind in self.kinds}
-        return passing(self.node, columns, batch.num_rows)
+        return passing(self.node, columns)
 
 
 def _settled(column: pa.Array, kind: pa.DataType) -> pa.Array:
     wanted = settled(kind)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     return column if pa.types.is_nested(wanted) or column.type == wanted else column.cast(wanted)
 
 

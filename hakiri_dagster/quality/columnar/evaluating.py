@@ -32,6 +32,7 @@ from hakiri_dagster.quality.columnar.calling import called
 from hakiri_dagster.quality.columnar.casting import cast
 from hakiri_dagster.quality.columnar.choosing import chosen, unknown
 from hakiri_dagster.quality.columnar.comparing import among, compared
+from hakiri_dagster.quality.columnar.logic import combined, is_true, negated, truths
 from hakiri_dagster.quality.columnar.moments import moment
 from hakiri_dagster.quality.columnar.texts import like
 from hakiri_dagster.quality.columnar.types import (
@@ -47,7 +48,7 @@ from hakiri_dagster.quality.columnar.types import (
     number,
     settled,
 )
-from hakiri_dagster.quality.columnar.values import Cells, NotInArrow, Value, failed_of, spread, undecided
+from hakiri_dagster.quality.columnar.values import NotInArrow, Value, failed_of
 
 Kinds = Mapping[str, pa.DataType]
 
@@ -55,19 +56,20 @@ Kinds = Mapping[str, pa.DataType]
 def is_in_arrow(node: Node, kinds: Kinds) -> bool:
     """Depends on the expression and the kinds of its columns, so that one rule has one judge."""
     try:
-        passing(node, {name: pa.array([], settled(kind)) for name, kind in kinds.items()}, 0)
+        passing(node, {name: pa.array([], settled(kind)) for name, kind in kinds.items()})
     except NotInArrow:
         return False
     return True
 
 
-def passing(node: Node, columns: Mapping[str, pa.Array], rows: int) -> pa.BooleanArray:
-    """Which rows pass. NULL passes; what could not be computed does not. The columns are of settled types."""
+def passing(node: Node, columns: Mapping[str, pa.Array]) -> pa.BooleanArray:
+    """Which rows pass. NULL passes; what could not be computed does not. The columns, of which there is at least one,
+    are of settled types."""
     found = evaluated(node, columns)
-    passes = pc.fill_null(_as_boolean(found), True)
+    passes = pc.fill_null(truths(found), True)
     if found.failed is not None:
         passes = pc.and_(passes, pc.invert(found.failed))
-    return spread(passes, rows)
+    return passes
 
 
 def evaluated(node: Node, columns: Mapping[str, pa.Array]) -> Value:
@@ -111,9 +113,9 @@ def _kind_of(digits: str) -> pa.DataType:
 def _operation(node: Operation, values: Sequence[Value]) -> Value:
     match node.operator:
         case "and" | "or" as word:
-            return _logic(word, values)
+            return combined(word, values)
         case "not":
-            return Value(pc.invert(_as_boolean(values[0])), values[0].failed)
+            return negated(values[0])
         case "=" | "<>" | "<" | "<=" | ">" | ">=" | "<=>" as sign:
             return compared(sign, values[0], values[1])
         case "in":
@@ -121,9 +123,9 @@ def _operation(node: Operation, values: Sequence[Value]) -> Value:
         case "is_null":
             return unknown(values[0])
         case "is_true":
-            return Value(pc.fill_null(_as_boolean(values[0]), False), values[0].failed)
+            return is_true(values[0])
         case "is_false":
-            return Value(pc.fill_null(pc.invert(_as_boolean(values[0])), False), values[0].failed)
+            return is_true(negated(values[0]))
         case "+" | "-" | "*" | "/" | "%" as sign:
             return computed(sign, values[0], values[1])
         case "negative":
@@ -132,19 +134,6 @@ def _operation(node: Operation, values: Sequence[Value]) -> Value:
             return called("concat", values)
         case _:
             assert_never(node.operator)
-
-
-def _as_boolean(value: Value) -> Cells:
-    """Of NULL itself, too."""
-    return value.cells.cast(BOOLEAN)
-
-
-def _logic(word: str, values: Sequence[Value]) -> Value:
-    combine = pc.and_kleene if word == "and" else pc.or_kleene
-    cells = _as_boolean(values[0])
-    for value in values[1:]:
-        cells = combine(cells, _as_boolean(value))
-    return undecided(cells, values)
 
 
 def _like(node: Like, value: Value) -> Value:

@@ -103,8 +103,9 @@ def operands(left: Value, right: Value) -> tuple[pa.DataType, pa.DataType]:
 
 
 def _beside(value: Value, other: pa.DataType) -> pa.DataType:
-    literal = isinstance(value.written, Number) and at.is_integer(value.type) and at.is_decimal(other)
-    return decimal_of(value.written.digits) if literal and isinstance(value.written, Number) else value.type
+    if isinstance(value.written, Number) and at.is_integer(value.type) and at.is_decimal(other):
+        return decimal_of(value.written.digits)
+    return value.type
 
 
 def as_type(value: Value, kind: pa.DataType) -> Cells:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,9 +37,6 @@ class Value:
     @property
     def type(self) -> pa.DataType:
         return self.cells.type
-
-    def with_cells(self, cells: Cells) -> Value:
-        return replace(self, cells=cells)
 
 
 def either(masks: Iterable[Cells | None]) -> Cells | None:

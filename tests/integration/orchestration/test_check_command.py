@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from hakiri_dagster.orchestration.apply import Applier
+from hakiri_dagster.pipeline import live_checks
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.test_validators import evaluation
 
@@ -62,6 +64,25 @@ def test_every_check_is_asked_of_the_target_as_it_is(csv_shop: Declare) -> None:
     assert evaluation(shop, "not_null_name").severity is dg.AssetCheckSeverity.ERROR
     assert evaluation(shop, "short").severity is dg.AssetCheckSeverity.WARN
     assert shop.rows("SELECT count(*) FROM hakiri.ledger") == before
+
+
+@pytest.mark.parametrize(("expression", "past_the_jvm"), [("name <> 'Bob'", True), ("lower(name) = name", False)])
+def test_a_target_is_asked_by_whoever_computes_an_expression(
+    csv_shop: Declare, monkeypatch: pytest.MonkeyPatch, expression: str, past_the_jvm: bool
+) -> None:
+    ways: list[bool] = []
+    kept = live_checks.map_rows
+
+    def map_rows(frame: Any, direct: Any, *given: Any) -> Any:
+        ways.append(direct is not None)
+        return kept(frame, direct, *given)
+
+    monkeypatch.setattr(live_checks, "map_rows", map_rows)
+    shop = csv_shop(rowLevel=[{"type": "expression", "id": "small", "expression": expression, "on_fail": "warn"}])
+    shop.file("data/orders.csv", "id,name\n1,ann\n2,Bob\n3,\n")
+    assert shop.apply()["orders"]["error"] is None
+    assert checked(shop)["small"] == (False, "1 of 3 row(s) break it")
+    assert ways == [past_the_jvm]
 
 
 def test_the_whole_source_is_compared_with_the_whole_target(csv_shop: Declare) -> None:

@@ -211,7 +211,7 @@ def test_chunks_of_one_pass_are_counted_apart(parquet_shop: Callable[..., ShopPr
     assert "nothing was published: positive: 1 of 2 row(s) break it" in told["error"]
 
 
-def test_rows_of_postgres_are_asked_too(shop: ShopProject) -> None:
+def test_rows_of_postgres_are_asked_too(shop: ShopProject, ways: list[str]) -> None:
     shop.execute(
         "CREATE SCHEMA src; CREATE TABLE src.orders (id int, made timestamptz, paid numeric(10,2), tags text[])"
     )
@@ -228,6 +228,7 @@ def test_rows_of_postgres_are_asked_too(shop: ShopProject) -> None:
     told = shop.apply()["orders"]
     assert (told["rows"], told["quarantined"], told["error"]) == (1, 2, None)
     assert shop.column("orders", "id") == [1]
+    assert ways == ["past the JVM"]
 
 
 def test_an_expression_that_does_not_fit_the_columns_is_told_at_plan(csv_shop: Declare) -> None:

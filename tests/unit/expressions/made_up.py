@@ -126,7 +126,7 @@ class MadeUp:
             lambda d: f"(- ({one(d)}))",
             lambda d: f"{self._one_of('abs', 'floor', 'ceil')}({one(d)})",
             lambda d: f"{self._one_of('CAST', 'TRY_CAST')}({one(d)} AS {self._one_of(*_TYPES)})",
-            lambda d: f"CAST({self.condition(d)} AS {self._one_of(*_TYPES[:-1])})",
+            lambda d: f"CAST({self.condition(d)} AS {self._one_of(*_TYPES)})",
             lambda d: f"{self._one_of('length', 'octet_length', 'bit_length')}({self.text(d)})",
             lambda d: f"{self._one_of(*_OF_DAYS)}({self._one_of(self.day, self.time)(d)})",
             lambda d: f"{self._one_of('hour', 'minute', 'second')}({self.time(d)})",

@@ -113,6 +113,7 @@ FAILING = [
     "i / j > 1", "i % j = 0", "i + 2147483647 > 0", "i * 2 > 0", "-i < 0", "l - 1 < 0", "m * m * m * m > 0",
     "CAST(t AS INT) > 5", "CAST(t AS DATE) > d", "CAST(t AS BOOLEAN)", "CAST(l AS SMALLINT) = 1", "t::int = 1",
     "CAST(t AS INT) IS NULL", "coalesce(CAST(t AS INT), 0) > 1", "b AND CAST(t AS INT) > 5",
+    "CAST(b AS DECIMAL(2, 2)) > 0",
 ]  # fmt: skip
 """Of some rows, to Spark."""
 
