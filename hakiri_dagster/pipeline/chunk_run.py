@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 
-from hakiri_dagster.destinations.contract import LedgerEntry, LoadAnswers, PreparedLoad, Target
+from hakiri_dagster.destinations.contract import Target
 from hakiri_dagster.destinations.refusals_contract import EmptySource, TooManyRowsRefused
 from hakiri_dagster.engine.process_identity import where_it_ran
 from hakiri_dagster.errors import HakiriError, RowsRefused
@@ -21,18 +20,19 @@ from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
 from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.evolution import settle
-from hakiri_dagster.pipeline.hooks_run import HookRun, owed_by, post_hooks, pre_hooks, staged_hooks
+from hakiri_dagster.pipeline.hooks_run import HookRun, post_hooks, pre_hooks, staged_hooks
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
-from hakiri_dagster.pipeline.outcomes import Outcome, of_rules, of_validators
+from hakiri_dagster.pipeline.outcomes import Outcome, of_rules
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
+from hakiri_dagster.pipeline.publishing import Prepared, failed, outcomes_of, publish, refusal, warn
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
-from hakiri_dagster.pipeline.row_refusals import nothing_left, refused_by_gates, refused_for_rows, too_many_refused
+from hakiri_dagster.pipeline.row_refusals import nothing_left, too_many_refused
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside, set_aside
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedChunk, SkippedChunk
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
@@ -90,7 +90,7 @@ def _stopped(way: Way) -> bool:
 
 def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[ChunkStep]:
     broken = [(claim, error) for claim in slices if (error := survey.broken(claim.slice)) is not None]
-    yield from (_failed(way, claim, error) for claim, error in broken)
+    yield from (failed(way, claim, error) for claim, error in broken)
     readable = [claim for claim in slices if not claim.settled]
     if not readable:
         return
@@ -99,7 +99,7 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
         _settle(way, survey)
     obstacle = yield from pre_hooks(way, readable)
     if obstacle is not None:
-        yield from (_failed(way, claim, obstacle) for claim in readable)
+        yield from (failed(way, claim, obstacle) for claim in readable)
         return
     for group in passes(readable):
         if not _stopped(way):
@@ -131,12 +131,12 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
             if retries.again(error):
                 continue
             if way.table.in_order:
-                yield _failed(way, left[0], error)
+                yield failed(way, left[0], error)
             elif len(left) > 1 and survey.shape == "files":  # the others need not wait for a broken file
                 for claim in left:
                     yield from _load_pass(way, survey, target, [claim])
             else:
-                yield from (_failed(way, claim, error) for claim in left)
+                yield from (failed(way, claim, error) for claim in left)
             return
 
 
@@ -154,28 +154,18 @@ def _steps(
             hurry=stage.stop_reading,
         )
         for slice_, outcome in prepared:
-            if isinstance(outcome, _Prepared) or slice_.was_read():
+            if isinstance(outcome, Prepared) or slice_.was_read():
                 way.totals.rows_read.append(slice_.report.rows + slice_.report.bad_rows)
             if isinstance(outcome, EmptySource):
                 yield slice_.claimed, _nothing_to_load(way, survey, slice_, outcome)
             elif isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()
-                yield slice_.claimed, _failed(way, slice_.claimed, outcome, *_known_by_then(slice_, outcome))
+                yield slice_.claimed, failed(way, slice_.claimed, outcome, *_known_by_then(slice_, outcome))
             else:
                 yield slice_.claimed, _ready(way, survey, target, outcome)
 
 
-@dataclass(slots=True)
-class _Prepared:
-    slice: StagedSlice
-    load: PreparedLoad
-    hooks: tuple[HookRun, ...]
-    set_aside: SetAside
-    seconds: float
-    outcomes: tuple[Outcome, ...] = ()
-
-
-def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
+def _prepare(way: Way, slice_: StagedSlice) -> Prepared:
     """Copies the candidate where no reader sees it; keeps what could not be stored, whatever becomes of the rest."""
     started = time.monotonic()
     try:
@@ -193,7 +183,7 @@ def _prepare(way: Way, slice_: StagedSlice) -> _Prepared:
     except BaseException:
         load.undo()
         raise
-    return _Prepared(slice_, load, hooks, found, time.monotonic() - started)
+    return Prepared(slice_, load, hooks, found, time.monotonic() - started)
 
 
 def _known_by_then(slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outcome, ...], SetAside | None]:
@@ -205,22 +195,22 @@ def _known_by_then(slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outco
 def _nothing_to_load(way: Way, survey: Survey, slice_: StagedSlice, empty: EmptySource) -> FailedChunk:
     """The source has no row, or none is left of those that it has."""
     aside = keep_set_aside(way, slice_) if slice_.report.bad_rows else set_aside(slice_)
-    outcomes = _outcomes(survey, slice_, aside, empty.answers)
-    return _failed(way, slice_.claimed, nothing_left(way.table, aside) if aside.rows else empty, outcomes, aside)
+    outcomes = outcomes_of(survey, slice_, aside, empty.answers)
+    return failed(way, slice_.claimed, nothing_left(way.table, aside) if aside.rows else empty, outcomes, aside)
 
 
-def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> ChunkStep:
+def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared) -> ChunkStep:
     claim = prepared.slice.claimed
     try:
-        prepared.outcomes = _outcomes(survey, prepared.slice, prepared.set_aside, prepared.load.answers)
+        prepared.outcomes = outcomes_of(survey, prepared.slice, prepared.set_aside, prepared.load.answers)
     except BaseException:
         prepared.load.undo()
         raise
-    refused = _refusal(prepared)
+    refused = refusal(prepared)
     if refused is not None:
         prepared.load.undo()
-        return _failed(way, claim, refused, prepared.outcomes, prepared.set_aside)
-    _warn(way, claim, prepared.outcomes)
+        return failed(way, claim, refused, prepared.outcomes, prepared.set_aside)
+    warn(way, claim, prepared.outcomes)
     return PreparedChunk(
         table=way.table,
         key=claim.key,
@@ -231,91 +221,5 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: _Prepared) -> Chu
         hooks=prepared.hooks,
         outcomes=prepared.outcomes,
         profile=prepared.slice.profile,
-        publish=lambda: _publish(way, survey, prepared),
+        publish=lambda: publish(way, survey, prepared),
     )
-
-
-def _outcomes(survey: Survey, slice_: StagedSlice, aside: SetAside, answers: LoadAnswers) -> tuple[Outcome, ...]:
-    """Of all rules and validators, not only up to the first that fails."""
-    is_newest = slice_.claimed.key == survey.newest_key
-    at_source = slice_.at_source(answers)
-    return (
-        *of_rules(slice_.load.table, slice_.report),
-        *of_validators(slice_, aside, answers, at_source, is_newest=is_newest),
-    )
-
-
-def _refusal(prepared: _Prepared) -> RowsRefused | None:
-    slice_, aside = prepared.slice, prepared.set_aside
-    table, key = slice_.load.table, slice_.claimed.key
-    return refused_by_gates(table, prepared.outcomes) or refused_for_rows(
-        table, key, aside, only_chunk=slice_.only_chunk
-    )
-
-
-def _warn(way: Way, claim: ClaimedSlice, outcomes: Sequence[Outcome]) -> None:
-    for outcome in outcomes:
-        if outcome.warning is not None:
-            way.observer.warned(way.table, f"chunk {claim.key}: {outcome.warning}")
-
-
-def _publish(way: Way, survey: Survey, prepared: _Prepared) -> PublishedChunk | FailedChunk:
-    """The commit point is the destination's ledger; the audit DB follows. A crash in between is repaired by `look`."""
-    claim = prepared.slice.claimed
-    try:
-        entry = _committed(way, survey, prepared)
-        retried(way, lambda: claim.done(entry))
-    except HakiriError as error:
-        return _failed(way, claim, error, prepared.outcomes, prepared.set_aside)
-    prepared.slice.forget_files()
-    way.totals.chunks += 1
-    way.totals.rows += entry.rows
-    way.totals.bytes += entry.bytes
-    way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.set_aside.rows)
-    return PublishedChunk(claim.key, entry, prepared.set_aside, prepared.outcomes)
-
-
-def _committed(way: Way, survey: Survey, prepared: _Prepared) -> LedgerEntry:
-    """Another try prepares anew: the transaction that held the rows is gone."""
-    slice_ = prepared.slice
-    ready = [prepared.load]
-
-    def commit() -> LedgerEntry:
-        load = ready.pop() if ready else _prepared_anew(way, survey, prepared)
-        cursor = slice_.claimed.committed(slice_.report.cursor_max)
-        return load.publish(cursor, slice_.report.bytes, owed_by(way, load))
-
-    return retried(way, commit)
-
-
-def _prepared_anew(way: Way, survey: Survey, prepared: _Prepared) -> PreparedLoad:
-    """What was published since may have changed what the gates say, and which rows the destination refuses."""
-    slice_ = prepared.slice
-    load = way.destination.prepare(slice_.load, slice_.candidate)
-    try:
-        if load.refused.rows or prepared.load.refused.rows:
-            prepared.set_aside = keep_set_aside(way, slice_, load.refused)
-        staged_hooks(way, slice_.load, load)
-        known = prepared.outcomes
-        prepared.outcomes = _outcomes(survey, slice_, prepared.set_aside, load.answers)
-        refused = _refusal(prepared)
-        if refused is not None:
-            raise refused
-        _warn(way, slice_.claimed, [outcome for outcome in prepared.outcomes if outcome not in known])
-    except BaseException:
-        load.undo()
-        raise
-    return load
-
-
-def _failed(
-    way: Way,
-    claim: ClaimedSlice,
-    error: HakiriError,
-    outcomes: tuple[Outcome, ...] = (),
-    aside: SetAside | None = None,
-) -> FailedChunk:
-    claim.failed(error)
-    way.totals.errors.append(error)
-    way.observer.failed(way.table, claim.key, error)
-    return FailedChunk(claim.key, error, outcomes, aside)
