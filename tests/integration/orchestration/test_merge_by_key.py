@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from tests.integration.orchestration.conftest import ShopProject
 
@@ -39,3 +42,31 @@ def test_duplicates_fail_their_chunk_alone(csv_shop: Callable[..., ShopProject])
     assert told["chunks"] | {"skipped": 0} == {"done": 1, "failed": 1, "skipped": 0, "pending": 0}
     assert "1 key(s) occur more than once among the rows of the slice" in told["error"]
     assert shop.column("orders", "id") == [2]
+
+
+KEYED: dict[str, Any] = {"primary_key": ["id"], "columns": {"id": "int"}}
+
+
+@pytest.mark.parametrize("mode", ["upsert", "scd2"])
+def test_of_files_that_are_chunks_the_last_by_name_counts(csv_shop: Callable[..., ShopProject], mode: str) -> None:
+    """Whichever was written first; of the lines of a file the last."""
+    load = {"mode": mode} | ({"close_missing": False} if mode == "scd2" else {})
+    shop = csv_shop(**KEYED, load=load)
+    for name in ("3", "1", "2"):
+        shop.file(f"data/orders/{name}.csv", f"id,v\n1,{name}a\n1,{name}b\n")
+    assert shop.apply()["orders"]["chunks"]["done"] == 3
+    current = "SELECT v FROM raw.orders" + (" WHERE is_current" if mode == "scd2" else "")
+    assert shop.rows(current) == [("3b",)]
+    shop.file("data/orders/1.csv", "id,v\n1,changed\n")
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.rows(current) == [("changed",)]
+
+
+@pytest.mark.parametrize("mode", ["delete_missing", "scd2"])
+def test_of_files_that_are_loaded_together_the_cursor_decides(csv_shop: Callable[..., ShopProject], mode: str) -> None:
+    load = {"mode": mode} | ({"close_missing": True} if mode == "scd2" else {})
+    shop = csv_shop(**KEYED, incremental="n", load=load)
+    shop.file("data/orders/1.csv", "id,v,n\n1,old,2\n1,older,1\n2,new,9\n")
+    shop.file("data/orders/2.csv", "id,v,n\n1,new,3\n2,old,8\n")
+    assert shop.apply()["orders"]["error"] is None
+    assert shop.column("orders", "v") == ["new", "new"]
