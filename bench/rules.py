@@ -37,7 +37,10 @@ ONE_IN_A_HUNDRED: Rule = {"type": "range", "field": "l_partkey", "min": 2000, "o
 """SF 1 has 200,000 parts, each as often as the others: 1% of the rows break it."""
 
 EXPRESSION: Rule = {"type": "expression", "expression": "l_extendedprice * (1 - l_discount) >= 0 AND l_shipmode <> ''"}
-"""Of a kind that Spark itself has to judge."""
+"""As most are, one that workers compute where they stage the rows."""
+
+SPARKS_EXPRESSION: Rule = {"type": "expression", "expression": "upper(l_shipmode) <> ''"}
+"""Only Spark computes it."""
 
 UNIQUE: Rule = {"type": "unique_within_load", "fields": ["l_orderkey", "l_linenumber"]}
 """Of a kind that needs a second, narrow reading."""
