@@ -66,8 +66,8 @@ def _less(left: Cells, right: Cells) -> Cells:
 
 
 def _same(left: Cells, right: Cells) -> Cells:
-    return pc.if_else(pc.and_(pc.is_valid(left), pc.is_valid(right)), _equal(left, right),
-                      pc.and_(pc.is_null(left), pc.is_null(right)))  # fmt: skip
+    both, neither = pc.and_(pc.is_valid(left), pc.is_valid(right)), pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.if_else(both, _equal(left, right), neither)
 
 
 TESTS: Mapping[str, Test] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hakiri_dagster.expressions.tree import Node
+from hakiri_dagster.planning.arrow_types import is_scalar
 from hakiri_dagster.quality.columnar.evaluating import passing
 from hakiri_dagster.quality.columnar.types import settled
 
@@ -28,7 +29,7 @@ class Condition:
 
 def _settled(column: pa.Array, kind: pa.DataType) -> pa.Array:
     wanted = settled(kind)
-    return column if pa.types.is_nested(wanted) or column.type == wanted else column.cast(wanted)
+    return column.cast(wanted) if is_scalar(wanted) and column.type != wanted else column
 
 
 def with_answers(batch: pa.RecordBatch, conditions: Iterable[Condition]) -> pa.RecordBatch:

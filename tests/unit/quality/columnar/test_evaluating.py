@@ -5,9 +5,18 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from hakiri_dagster.errors import UnsafeExpression
+from hakiri_dagster.expressions.functions import arity
+from hakiri_dagster.expressions.judging import judged
 from hakiri_dagster.expressions.reading import read_expression
+from hakiri_dagster.expressions.written import Judged, Misfit
 from hakiri_dagster.planning.arrow_types import arrow_type
-from hakiri_dagster.quality.columnar.evaluating import is_in_arrow, passing
+from hakiri_dagster.quality.columnar.calling import FUNCTIONS
+from hakiri_dagster.quality.columnar.evaluating import evaluated, is_in_arrow, passing
+from hakiri_dagster.quality.columnar.types import settled
+from hakiri_dagster.quality.columnar.values import NotInArrow
+from hakiri_dagster.quality.expression_rules import kind_of
+from tests.unit.expressions.made_up import COLUMNS, rows
 from tests.unit.expressions.samples import ACCEPTED, FAILING, SPARK_TYPES
 
 KINDS = {name: arrow_type(told) for name, told in SPARK_TYPES.items()}
@@ -62,3 +71,52 @@ def test_null_passes_and_what_cannot_be_computed_does_not() -> None:
 def test_an_answer_that_is_the_same_for_all_rows_is_given_for_each() -> None:
     node = read_expression("1 = 1 OR v > 0")
     assert passing(node, {"v": pa.array([1, None])}).to_pylist() == [True, True]
+
+
+def taken_by(function: str) -> range:
+    """How many arguments."""
+    fewest, most = arity(function) or (0, 0)
+    return range(fewest, 4 if most is None else most + 1)
+
+
+EXTREMES = {
+    "d": pa.array([2**31 - 1, -(2**31), 0], pa.int32()).cast(pa.date32()),
+    "ts": pa.array([2**63 - 1, -(2**63), 0]).cast(pa.timestamp("us", "UTC")),
+    "nt": pa.array([-(2**63), 2**63 - 1, 0]).cast(pa.timestamp("us")),
+}
+NAMES = list(COLUMNS)
+SIGNS = ["=", "<", ">=", "<=>", "+", "-", "*", "/", "%", "||", "AND"]
+TYPES = ["STRING", "BOOLEAN", "TINYINT", "INT", "BIGINT", "DECIMAL(12, 2)", "DECIMAL(38, 30)", "DECIMAL(3, 3)", "FLOAT",
+         "DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ"]  # fmt: skip
+EVERYTHING = [
+    *(f"({one}) {sign} ({other})" for sign in SIGNS for one in NAMES for other in NAMES),
+    *(f"{one} IN ({other}, 1)" for one in NAMES for other in NAMES),
+    *(f"coalesce({one}, {other}, NULL)" for one in NAMES for other in NAMES),
+    *(f"greatest({one}, {other})" for one in NAMES for other in NAMES),
+    *(f"CASE WHEN b THEN {one} ELSE {other} END" for one in NAMES for other in NAMES),
+    *(f"TRY_CAST({one} AS {type_})" for one in NAMES for type_ in TYPES),
+    *(f"{function}({one})" for function in FUNCTIONS for one in NAMES if 1 in taken_by(function)),
+    *(f"{function}({one}, {more})" for function in FUNCTIONS for one in NAMES for more in ("1", "'a'", "d", "b")
+      if 2 in taken_by(function)),
+    *(f"{function}({one}, -3, 2)" for function in FUNCTIONS for one in NAMES if 3 in taken_by(function)),
+    *(f"- {one}" for one in NAMES), *(f"NOT {one}" for one in NAMES), *(f"{one} LIKE '_%b'" for one in NAMES),
+]  # fmt: skip
+
+
+def test_whatever_fits_the_columns_is_computed_for_any_values_or_left_to_spark() -> None:
+    """No row can stop a load."""
+    columns = {name: column.cast(settled(column.type)) for name, column in zip(NAMES, rows(150, 1), strict=True)}
+    far = {name: pa.nulls(3, settled(kind)) for name, kind in COLUMNS.items()} | EXTREMES
+    kinds = {name: Judged(kind_of(kind), name) for name, kind in COLUMNS.items()}
+    computed = 0
+    for text in EVERYTHING:
+        try:
+            node = read_expression(text)
+            judged(node, kinds)
+            evaluated(node, {name: column[:0] for name, column in columns.items()})
+        except (UnsafeExpression, Misfit, NotInArrow):
+            continue
+        evaluated(node, columns)
+        evaluated(node, far)
+        computed += 1
+    assert computed > 2500
