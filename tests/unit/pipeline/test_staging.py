@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HAS
 from hakiri_dagster.manifest.rule_spec import OneOfRule, RangeRule
 from hakiri_dagster.pipeline.slice_files import SliceFiles
 from hakiri_dagster.pipeline.slices import Splitter
-from hakiri_dagster.pipeline.staging import StagingPlan, _Task
+from hakiri_dagster.pipeline.staging import MOST_ROWS_OF_A_GATE, StagingPlan, _Task
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
 from hakiri_dagster.quality.measures import Nulls
 
@@ -130,6 +131,18 @@ def test_a_row_that_is_set_aside_is_not_told_as_one_that_was_loaded(tmp_path: Pa
         ('{"n": 9}', "small", "warn"),
     ]
     assert reports[0]["broken"] == [3, 1, 2]
+
+
+def test_of_rows_that_stop_a_load_each_task_shows_some(tmp_path: Path) -> None:
+    """Of each rule, however many batches and slices there are; all are counted."""
+    rules = tuple(RangeRule(type="range", id=name, field="n", max=-1, on_fail="abort") for name in ("one", "two"))
+    bounds = [CursorRange(Interval(0, 10)), CursorRange(Interval(10, 20))]
+    batches = [pa.record_batch({"n": [3, 13] * 40}) for _ in range(2)]
+    reports = run(staging(tmp_path, bounds, cursor="n", rules=rules), *batches)
+    shown = Counter(row["rule"] for report in reports.values() for row in bad(tmp_path, report))
+    assert shown == {"one": MOST_ROWS_OF_A_GATE, "two": MOST_ROWS_OF_A_GATE}
+    assert [report["broken"] for report in reports.values()] == [[80, 80], [80, 80]]
+    assert sum(len(rows(tmp_path, report)) for report in reports.values()) == 160
 
 
 def one_good_and_one_malformed(line: str) -> pa.RecordBatch:

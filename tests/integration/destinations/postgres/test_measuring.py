@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -222,6 +223,21 @@ def test_a_select_that_takes_too_long_has_no_answer(make_shop: MakeShop) -> None
     load = prepared(shop, [order(number) for number in range(300)], of_table=(probe, Rows()))
     assert load.answers.of_table == {probe: Unanswered("it took longer than 0.2 seconds"), Rows(): 300}
     load.publish(None, 1)
+
+
+def test_a_select_waits_no_longer_for_a_lock(make_shop: MakeShop) -> None:
+    """On the target, and on what else it reads."""
+    shop = make_shop("append")
+    shop.publish([order(1)])
+    shop.query("CREATE TABLE raw.people (id bigint)")
+    of_target, of_others = Probe("SELECT id FROM {table}", 0.2), Probe("SELECT p.id FROM raw.people p", 0.2)
+    for locked, waits, others in (("orders", of_target, ()), ("people", of_others, (of_target,))):
+        with psycopg.connect(shop.url) as somebody:
+            somebody.execute("SET idle_in_transaction_session_timeout = '20s'")  # rather than to hang for ever
+            somebody.execute(f"LOCK TABLE raw.{locked} IN ACCESS EXCLUSIVE MODE")
+            answers = shop.destination.ask(shop.table, (waits, *others))
+        assert answers[waits] == Unanswered("it took longer than 0.2 seconds")
+        assert all(isinstance(answers[other], Violations) for other in others)
 
 
 def test_a_select_runs_nobody_s_code(make_shop: MakeShop) -> None:

@@ -117,13 +117,30 @@ def test_a_rewritten_files_rows_give_way(shop: Shop) -> None:
 
 
 def test_a_table_in_the_seeds_own_shape_gets_what_it_lacks(shop: Shop) -> None:
+    """All that a new one has."""
+    load = shop.load(window(0, 10))
+    shop.destination.quarantine(load, bad(1))
+    of_a_new_one, whole = columns(shop), everything(shop)
     shop.query(
-        'CREATE SCHEMA dlq; CREATE TABLE dlq."bad orders" (id bigserial PRIMARY KEY, "pipelineId" text NOT NULL,'
-        ' "runId" text NOT NULL, "nodeId" text NOT NULL, "ruleId" text NOT NULL, "row" jsonb NOT NULL,'
+        'DROP TABLE dlq."bad orders"; CREATE TABLE dlq."bad orders" (id bigserial PRIMARY KEY, "pipelineId" text'
+        ' NOT NULL, "runId" text NOT NULL, "nodeId" text NOT NULL, "ruleId" text NOT NULL, "row" jsonb NOT NULL,'
         ' "createdAt" timestamptz NOT NULL DEFAULT now())'
     )
-    shop.destination.quarantine(shop.load(window(0, 10)), bad(1))
-    assert kept(shop) == [1]
+    shop.destination.quarantine(load, bad(1))
+    assert columns(shop) == of_a_new_one
+    assert everything(shop) == whole
+
+
+def columns(shop: Shop) -> dict[str, str]:
+    return dict(
+        shop.query("SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+                   """WHERE attrelid = 'dlq."bad orders"'::regclass AND attnum > 0""")
+    )  # fmt: skip
+
+
+def everything(shop: Shop) -> object:
+    """Of the rows that are kept, but for when."""
+    return shop.query("""SELECT to_jsonb(kept) - 'createdAt' FROM dlq."bad orders" AS kept""")
 
 
 def test_rows_outlive_a_load_that_is_undone(shop: Shop) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hakiri_dagster.destinations.postgres.destination import open_destination
+from hakiri_dagster.destinations.postgres.quarantine import ADDED
 from hakiri_dagster.manifest.spec import QuarantineSpec, ValidateSpec
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop
@@ -68,6 +69,13 @@ def test_another_shape_is_refused_with_the_column(shop: Shop, columns: str, reas
     assert objection.endswith("or name another table in validate.quarantine.table")
 
 
+@pytest.mark.parametrize("name", ADDED)
+def test_every_column_that_is_written_has_to_take_it(shop: Shop, name: str) -> None:
+    shop.query(f'CREATE TABLE dlq.orders ({SEED}, "{name}" boolean)')
+    (objection,) = told(shop)
+    assert objection.startswith(f'{PLACE}has the column "{name}" as boolean, which cannot take what is kept there')
+
+
 @pytest.mark.parametrize(
     ("statement", "kind"),
     [
@@ -100,7 +108,8 @@ def test_rights_that_are_lacking_are_told(shop: Shop) -> None:
         texts = told(shop)
         assert any(text.startswith(f"{PLACE}grants no INSERT, DELETE to the destination's user") for text in texts)
         assert any(text.startswith(f"{PLACE}takes numbers from dlq.orders_id_seq") for text in texts)
-        assert any('has no "message" text' in text and "only its owner can add columns" in text for text in texts)
+        lacks = ", ".join(f'"{name}" {kind}' for name, kind in ADDED.items())
+        assert any(text.startswith(f"{PLACE}has no {lacks}, and only its owner can add columns") for text in texts)
     finally:
         shop.destination.close()
         shop.query("DROP OWNED BY loads_raw_orders; DROP ROLE loads_raw_orders")
