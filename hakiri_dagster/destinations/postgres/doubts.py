@@ -28,10 +28,11 @@ _LACKING = """
 WITH server AS (SELECT current_setting('server_version_num')::int >= 170000 AS knows_maintain)
 SELECT needed.statement || ' TO ' || quote_ident(current_user)
 FROM server, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (VALUES
-    (has_schema_privilege(n.oid, 'USAGE'), format('GRANT USAGE ON SCHEMA %%I', n.nspname)),
-    (has_any_column_privilege(c.oid, 'SELECT'), format('GRANT SELECT ON TABLE %%I.%%I', n.nspname, c.relname)),
+    (has_schema_privilege(n.oid, 'USAGE'), pg_catalog.format('GRANT USAGE ON SCHEMA %%I', n.nspname)),
+    (has_any_column_privilege(c.oid, 'SELECT'),
+     pg_catalog.format('GRANT SELECT ON TABLE %%I.%%I', n.nspname, c.relname)),
     (has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE' || CASE WHEN knows_maintain THEN ', MAINTAIN' ELSE '' END),
-     format('GRANT %%s ON TABLE %%I.%%I', CASE WHEN knows_maintain THEN 'MAINTAIN' ELSE 'UPDATE' END,
+     pg_catalog.format('GRANT %%s ON TABLE %%I.%%I', CASE WHEN knows_maintain THEN 'MAINTAIN' ELSE 'UPDATE' END,
             n.nspname, c.relname))
 ) AS needed (given, statement)
 WHERE n.nspname = %s AND c.relname = %s AND NOT needed.given
