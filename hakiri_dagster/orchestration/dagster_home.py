@@ -16,6 +16,8 @@ from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost, w
 URL_VARIABLE = "HAKIRI_DAGSTER_URL"
 PROJECT_VARIABLE = "HAKIRI_PROJECT"
 
+_SECONDS_KEPT = 1
+
 IN_PROCESS = "command-line.yaml"
 """The same instance, for runs in the command line's own process."""
 
@@ -62,11 +64,18 @@ def opened_instance(root: Path, storage_url: str) -> Iterator[dg.DagsterInstance
 def _instance(home: Path, storage_url: str) -> dg.DagsterInstance:
     try:
         instance = dg.DagsterInstance.from_config(str(home), IN_PROCESS)
+        _keep_connections(instance)
         if "synchronous_commit" in storage_url:
             write_out(storage_url)
     except STORAGE_ERRORS as error:
         raise storage_lost(error, str(home / IN_PROCESS)) from error
     return instance
+
+
+def _keep_connections(instance: dg.DagsterInstance) -> None:
+    """Dagster would open one for each event, and each check of each chunk is an event. Only for a moment: a server that
+    was started again meanwhile is asked anew."""
+    instance.optimize_for_webserver(statement_timeout=0, pool_recycle=_SECONDS_KEPT, max_overflow=-1)
 
 
 def packaged_text(name: str) -> str:
