@@ -12,7 +12,7 @@ from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.check_events import CheckEvents
-from hakiri_dagster.orchestration.checks import CheckedChunk, check_specs, partitions_of_checks
+from hakiri_dagster.orchestration.checks import check_specs, partitions_of_checks
 from hakiri_dagster.orchestration.events import (
     Metadata,
     definition_metadata,
@@ -38,7 +38,7 @@ from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.alerts import RaisedAlert
 from hakiri_dagster.pipeline.chunk_run import Step, run_chunks
 from hakiri_dagster.pipeline.hooks_run import HookRun
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedChunk, SkippedChunk
 from hakiri_dagster.pipeline.wanted import Wanted
 
 CHUNKS_PER_RUN = 100
@@ -158,12 +158,10 @@ class _RunEvents:
         partition = chunk.key if has_partition else self._keys[-1]
         for ran in chunk.hooks:
             self._hook_ran(ran)
-        self._checked(chunk)
         published = self._loads.publish(chunk)
         if isinstance(published, FailedChunk):
             self._note_failure(published)
             return
-        self._checked(published)
         metadata = published_metadata(chunk, published)
         if not has_partition:
             self._came_along(partition, metadata)
@@ -171,9 +169,10 @@ class _RunEvents:
             yield dg.Output(published.entry, output_name=OUTPUT, metadata=metadata)
         else:
             self._materialized(partition, metadata)
+        self._checked(published)
 
-    def _checked(self, chunk: CheckedChunk) -> None:
-        for evaluation in self._checks.told(chunk):
+    def _checked(self, chunk: PublishedChunk | FailedChunk) -> None:
+        for evaluation in self._checks.told(chunk, self._context.instance):
             self._context.log_event(evaluation)
 
     def sum_checks_up(self) -> None:

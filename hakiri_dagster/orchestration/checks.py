@@ -14,13 +14,11 @@ from hakiri_dagster.manifest.validator_spec import DatasetValidator, scope_of
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedChunk
+from hakiri_dagster.pipeline.steps import FailedChunk, PublishedChunk
 from hakiri_dagster.quality.row_rules import shown
 from hakiri_dagster.quality.validators import registry
 
 ROWS_SET_ASIDE = "no_rows_set_aside"
-
-CheckedChunk = PreparedChunk | PublishedChunk | FailedChunk
 
 _ON_FAIL = {
     "abort": "A row that breaks it stops the publish of its chunk.",
@@ -76,7 +74,7 @@ def _validator_spec(
     )
 
 
-def evaluations(table: Table, chunk: CheckedChunk) -> Iterator[dg.AssetCheckEvaluation]:
+def evaluations(table: Table, chunk: PublishedChunk | FailedChunk) -> Iterator[dg.AssetCheckEvaluation]:
     """Of a chunk that failed, what is known of it by then. Of no partition yet."""
     if chunk.aside is not None:
         yield _set_aside(table, chunk.aside)

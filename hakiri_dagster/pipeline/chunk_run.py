@@ -216,10 +216,8 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared) -> Chun
         key=claim.key,
         target=target,
         rows=prepared.load.rows,
-        aside=prepared.set_aside,
         seconds=prepared.seconds,
         hooks=prepared.hooks,
-        outcomes=prepared.outcomes,
         profile=prepared.slice.profile,
         publish=lambda: publish(way, survey, prepared),
     )

@@ -22,17 +22,15 @@ class PreparedChunk:
     key: str
     target: Target
     rows: int
-    aside: SetAside
     seconds: float
     hooks: tuple[HookRun, ...]
-    outcomes: tuple[Outcome, ...]
     profile: TableProfile | None
     publish: Callable[[], PublishedChunk | FailedChunk]
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedChunk:
-    """`aside` and `outcomes` are of the try that was published: it may have been prepared anew."""
+    """`aside` and `outcomes` are of the try that was published: a publish may be tried again, and prepared anew."""
 
     key: str
     entry: LedgerEntry

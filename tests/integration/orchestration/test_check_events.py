@@ -78,3 +78,29 @@ def test_what_did_not_pass_is_summed_up_with_all_its_chunks(priced: Callable[...
     shop = priced(f"1,{DAY}\n" + "1,\n" * 4)
     assert newest(shop, "row_count") == newest(shop, "row_count", partition=None)
     assert newest(shop, "row_count")[1]["null/rows"] == 4
+
+
+def states(shop: ShopProject, check: str) -> dict[str | None, tuple[str, bool]]:
+    """By partition: what the check said last, and whether the UI takes it for an answer about what is there."""
+    key = dg.AssetCheckKey(dg.AssetKey(["shop", "orders"]), check)
+    found = shop.instance.event_log_storage.get_asset_check_partition_info([key])
+    return {one.partition_key: (one.latest_execution_status.value, one.is_current) for one in found}
+
+
+def test_each_partition_shows_what_its_own_check_said(csv_shop: Declare) -> None:
+    """In the UI a check that was told before the rows it speaks of is missing."""
+    shop = csv_shop(
+        path="data/orders/", incremental="day", columns={"day": "timestamp"}, dataset_level={"row_count": {"max": 1}}
+    )
+    shop.file("data/orders/a.csv", "day\n2026-01-01\n2026-01-02\n2026-02-01\n2026-03-01\n")
+    shop.apply()
+    assert states(shop, "row_count") == {
+        "2026-01": ("FAILED", True),
+        "2026-02": ("SUCCEEDED", True),
+        "2026-03": ("SUCCEEDED", True),
+        None: ("FAILED", True),
+    }
+    shop.file("data/orders/a.csv", "day\n2026-01-01\n2026-02-01\n2026-02-02\n2026-03-01\n")
+    shop.apply()
+    assert states(shop, "row_count")["2026-01"] == ("SUCCEEDED", True)
+    assert states(shop, "row_count")["2026-02"] == ("FAILED", True)
