@@ -57,6 +57,11 @@ class DirectRows(Protocol):
     @property
     def parts(self) -> int: ...
 
+    @property
+    def same_twice(self) -> bool:
+        """Whoever reads them again gets the same rows, or an error."""
+        ...
+
     def read(self, part: int) -> Iterator[pa.RecordBatch]: ...
 
     def only(self, names: Collection[str]) -> DirectRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,14 +19,21 @@ from hakiri_dagster.pipeline.key_runs import KeyFile, places_of
 @dataclass(frozen=True, slots=True)
 class RepeatedKeys:
     """`files`: of each range of digests, what is there more than once, if anything. `seen`: a checksum of each slice's
-    keys."""
+    keys. `same_twice`: the rows that are staged are those that were seen, without a look at their keys."""
 
     plan: KeyPlan
     files: tuple[str | None, ...]
     seen: Mapping[int, int] = field(default_factory=dict)
+    same_twice: bool = False
+
+    @property
+    def all_unique(self) -> bool:
+        return not any(self.files)
 
     def refuse_others(self, staged: Mapping[int, int]) -> None:
         """Rows that come or go between the two readings would make the answers wrong."""
+        if self.same_twice:
+            return
         if any(self.seen.get(index, 0) != staged.get(index, 0) for index in {*self.seen, *staged}):
             raise SourceUnavailable(
                 "the rows changed between the two readings that a rule unique_within_load needs; nothing was published",
@@ -39,20 +46,30 @@ class KeyLookup:
 
     def __init__(self, repeated: RepeatedKeys) -> None:
         self._plan = repeated.plan
+        self._needless = repeated.all_unique and repeated.same_twice
         directory = Path(repeated.plan.directory)
         self._files = [None if name is None else KeyFile.open(directory / name) for name in repeated.files]
 
     def marked(self, batch: pa.RecordBatch, slices: Slices) -> tuple[pa.RecordBatch, dict[int, int]]:
         """With the verdict on each rule, and checksums of the slices' keys."""
         sums: dict[int, int] = {}
+        if self._needless:
+            passing = pa.repeat(pa.scalar(True), batch.num_rows)
+            return self._with_verdicts(batch, [passing for _ in self._plan.keys]), sums
+        verdicts = []
         for key in self._plan.keys:
             keyed, digests = key.of(batch, slices, self._plan.seed)
             passes = np.ones(batch.num_rows, dtype=bool)
             passes[keyed] = ~self._repeated(digests)
-            batch = batch.append_column(key.verdict, pa.array(passes))
+            verdicts.append(pa.array(passes))
             for index, checksum in checksums(digests, slices[keyed]).items():
                 sums[index] = added(sums.get(index, 0), checksum)
-        return batch, sums
+        return self._with_verdicts(batch, verdicts), sums
+
+    def _with_verdicts(self, batch: pa.RecordBatch, verdicts: Sequence[pa.Array]) -> pa.RecordBatch:
+        for key, verdict in zip(self._plan.keys, verdicts, strict=True):
+            batch = batch.append_column(key.verdict, verdict)
+        return batch
 
     def _repeated(self, digests: Digests) -> npt.NDArray[np.bool_]:
         """Asked in their order, so that neighbours lie on one page."""

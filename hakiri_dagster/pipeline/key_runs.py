@@ -21,8 +21,8 @@ Words = npt.NDArray[np.uint64]
 RUN_ROWS = 1 << 20
 """16 MiB: what a task keeps in memory before it writes."""
 
-FOUND_SCHEMA = "place int, file string, rows bigint"
-FOUND_ARROW = pa.schema([("place", pa.int32()), ("file", pa.string()), ("rows", pa.int64())])
+FOUND_SCHEMA = "place int, file string"
+FOUND_ARROW = pa.schema([("place", pa.int32()), ("file", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +102,17 @@ class Merge:
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            found = [self._repeated(place) for place in batch.column(0).to_pylist()]
+            places = batch.column(0).to_pylist()
+            found = [{"place": place, "file": self.repeated(place)} for place in places]
             yield pa.RecordBatch.from_pylist(found, schema=FOUND_ARROW)
 
-    def _repeated(self, place: int) -> dict[str, object]:
+    def repeated(self, place: int) -> str | None:
+        """The file of what is there more than once in a range."""
         directory = Path(self.directory)
         lower, upper = bounds_of(place, self.ranges)
         mine = [KeyFile.open(directory / run).between(lower, upper) for run in self.runs]
         digests = repeated(np.concatenate(mine))
-        name = write_keys(directory, "repeated", digests) if len(digests) else None
-        return {"place": place, "file": name, "rows": len(digests)}
+        return write_keys(directory, "repeated", digests) if len(digests) else None
 
 
 def bounds_of(place: int, ranges: int) -> tuple[int, int]:

@@ -22,11 +22,15 @@ from hakiri_dagster.pipeline.key_plan import SEEN_SCHEMA, KeyPlan
 from hakiri_dagster.pipeline.key_runs import FOUND_SCHEMA, Merge, ranges_for
 from hakiri_dagster.pipeline.projection import only
 
+_MERGED_HERE = 4
+"""Ranges of digests: a job of Spark's for so few takes longer than they do, one after the other."""
+
 
 def repeated_keys(
-    plan: KeyPlan, frame: DataFrame, direct: DirectRows | None, explain: Explain, *, tag: str
+    plan: KeyPlan, frame: DataFrame, direct: DirectRows | None, explain: Explain, *, tag: str, same_twice: bool
 ) -> RepeatedKeys | None:
-    """`frame`: the rows as they will be staged. `direct`: the same, past the JVM."""
+    """`frame`: the rows as they will be staged. `direct`: the same, past the JVM. `same_twice`: those that are staged
+    will be the same, or none."""
     if not plan.keys:
         return None
     spark = frame.sparkSession
@@ -36,7 +40,7 @@ def repeated_keys(
         files = _merged(spark, plan, runs)
     for run in runs:
         (Path(plan.directory) / run["file"]).unlink(missing_ok=True)
-    return RepeatedKeys(plan, files, _checksums(seen))
+    return RepeatedKeys(plan, files, _checksums(seen), same_twice=same_twice)
 
 
 def _seen(plan: KeyPlan, frame: DataFrame, direct: DirectRows | None) -> DataFrame:
@@ -49,6 +53,8 @@ def _merged(spark: SparkSession, plan: KeyPlan, runs: Sequence[Row]) -> tuple[st
         return ()
     ranges = ranges_for(sum(run["rows"] for run in runs))
     merge = Merge(plan.directory, tuple(run["file"] for run in runs), ranges)
+    if ranges <= _MERGED_HERE:
+        return tuple(merge.repeated(place) for place in range(ranges))
     found = spark.range(0, ranges, 1, ranges).mapInArrow(merge, FOUND_SCHEMA).collect()
     by_place = {row["place"]: row["file"] for row in found}
     return tuple(by_place[place] for place in range(ranges))

@@ -58,6 +58,11 @@ class ParquetParts:
     def parts(self) -> int:
         return len(self.pieces)
 
+    @property
+    def same_twice(self) -> bool:
+        """A file that has changed since it was surveyed is refused, before it is read and after."""
+        return True
+
     def read(self, part: int) -> Iterator[pa.RecordBatch]:
         for piece in self.pieces[part]:
             refuse_changed([piece.file], self.label)

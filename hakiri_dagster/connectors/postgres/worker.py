@@ -35,6 +35,11 @@ class PartReader:
     def parts(self) -> int:
         return len(self.statements)
 
+    @property
+    def same_twice(self) -> bool:
+        """A view may show other rows at each try, also in one snapshot."""
+        return False
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow` over part numbers."""
         for batch in batches:
