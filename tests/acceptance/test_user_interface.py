@@ -135,6 +135,15 @@ def test_a_gate_that_failed_shows_beside_a_warning_and_a_pass(served: Served) ->
     assert served.project.rows("SELECT count(*) FROM public.tickets") == [(0,)]
 
 
+def test_each_partition_shows_what_its_own_check_said(served: Served) -> None:
+    page = served.page
+    visit(page, "/assets/shop/orders?view=checks", "no_rows_set_aside")
+    page.get_by_text("no_rows_set_aside").first.click()
+    page.get_by_role("tab", name="Partitions").last.click()
+    see(page, "6 Partitions Selected", "Passed (6)", "Missing (0)")
+    keep_screenshot(page, "check_partitions")
+
+
 def test_a_check_executed_alone_asks_the_table_as_it_is(served: Served) -> None:
     """It loads nothing: the table is still as empty as the failed gate has left it."""
     page = served.page
