@@ -76,10 +76,12 @@ def _where(place: WrittenTable) -> Iterator[str]:
     match place.form:
         case "json":
             yield f"a member of the {'pipeline' if place.of_pipeline else 'table'} at {at}"
-        case "section":
+        case "section" if place.of_pipeline:
             yield f"at the end of the pipeline at {at}, before the next `[[pipeline]]`"
+        case "section":
+            yield f"at the end of the table at {at}, before the next table or pipeline"
         case "entry":
-            yield f"into the table's entry at {at}; between others, with commas"
+            yield f"into the table's entry at {at}; between its other keys, with commas"
         case "name":
             yield f"in place of the table's name at {at}"
     if place.there:

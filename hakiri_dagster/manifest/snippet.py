@@ -51,13 +51,13 @@ Lists = Mapping[str, Sequence[Addition]]
 
 
 def _lists(now: ValidateSpec, additions: Sequence[Addition], *, everything: bool) -> Lists:
-    found: dict[str, list[Addition]] = {}
+    found: dict[str, list[Addition]] = {"row_level": []}  # before the validators, which share a table
     for check in (*now.row_level, *now.dataset_level.validators):
         found.setdefault(_list_of(check), []).append(Addition(check, _AS_IT_IS))
     added = {_list_of(addition.check) for addition in additions}
     for addition in additions:
         found.setdefault(_list_of(addition.check), []).append(addition)
-    return {name: checks for name, checks in found.items() if everything or name in added}
+    return {name: checks for name, checks in found.items() if checks and (everything or name in added)}
 
 
 def _list_of(check: RowRule | DatasetValidator) -> str:

@@ -17,7 +17,7 @@ Form = Literal["json", "section", "entry", "name"]
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """`there`: keys that say already what must hold. `only`: its pipeline has no other table."""
+    """`there`: keys that say already what must hold. `of_pipeline`: its pipeline has no other table."""
 
     form: Form
     file: str
@@ -27,8 +27,9 @@ class WrittenTable:
 
     @property
     def header(self) -> str:
-        """Of the pipeline's own section."""
-        return "pipeline.validate" if self.file == PROJECT_FILE else "validate"
+        """Of a section of its own."""
+        around = "pipeline." if self.file == PROJECT_FILE else ""
+        return f"{around}validate" if self.of_pipeline else f"{around}tables.validate"
 
 
 def written_table(root: Path, table: Table) -> WrittenTable:
@@ -45,9 +46,15 @@ def written_table(root: Path, table: Table) -> WrittenTable:
 def _form(entry: Entry, table: object, *, of_pipeline: bool) -> Form:
     if entry.file.endswith(".json"):
         return "json"
-    if of_pipeline:
+    if of_pipeline or _has_headers(entry):
         return "section"
     return "name" if isinstance(table, str) else "entry"
+
+
+def _has_headers(entry: Entry) -> bool:
+    """The place of a list in brackets is its bracket; that of `[[tables]]` is the header of the first."""
+    place_of = entry.document.positions.value
+    return place_of((*entry.path, "tables")) == place_of((*entry.path, "tables", 0))
 
 
 def _name(table: object) -> object:

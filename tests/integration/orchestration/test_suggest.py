@@ -118,12 +118,15 @@ def pasted(text: str) -> str:
     return "\n".join(lines[first:])
 
 
-def test_a_table_of_toml_s_own_form_takes_the_key_too(shop: ShopProject) -> None:
+def test_a_table_of_toml_s_own_form_gets_a_section_of_its_own(shop: ShopProject) -> None:
     path = write(shop, "@")
     body = path.read_text().replace("tables = [@]\n", "")
     path.write_text(f'{body}[[pipeline.tables]]\nname = "orders"\n[[pipeline.tables]]\nname = "customers"\n')
     loaded(shop, "orders", "customers")
-    path.write_text(path.read_text() + suggestion(shop, "customers"))
+    text = suggestion(shop, "customers")
+    assert "at the end of the table at manifests/hakiri.toml, line 10, before the next table or pipeline" in text
+    assert "[pipeline.tables.validate]" in text
+    path.write_text(path.read_text() + text)
     assert all(checks(shop, "customers").values())
 
 
