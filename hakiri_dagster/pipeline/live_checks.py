@@ -7,10 +7,10 @@ read as a source is.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hakiri_dagster.connectors.contract import Discovery, Known, SourceTable
-from hakiri_dagster.destinations.contract import LoadAnswers
+from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, LoadAnswers, Target
 from hakiri_dagster.destinations.quarantine_contract import KeptChoice
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest import rule_spec, validator_spec
@@ -38,6 +38,7 @@ from hakiri_dagster.quality.measures import (
     Measure,
     Rows,
     RowsSetAside,
+    Unanswered,
     Violations,
 )
 from hakiri_dagster.quality.validators.registry import digest_of, questions
@@ -117,13 +118,27 @@ def _known(way: Way) -> Known:
 
 
 def _of_rules(live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:
+    target = live.way.destination.describe(live.table)
+    if target is None:
+        yield from map(_without_target, rules)
+    else:
+        yield from _of_rules_in(target, live, rules)
+
+
+def _without_target(rule: RowRule) -> Outcome:
+    """As validators tell it."""
+    name, told = rule_spec.id_of(rule), "the target does not exist yet"
+    return Outcome(name, False, row_rules.shown(rule), told, f"{name}: {told}" if rule.on_fail == "abort" else None)
+
+
+def _of_rules_in(target: Target, live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:
     with translate_spark_errors(live.table.label):
         found = live.target.discover(cursor=None, known=Known(), spark=live.way.spark).schema
     columns = () if found is None else found.columns
     kinds = kinds_of(columns)
     unfit = {rule_spec.id_of(rule): list(row_rules.objections([rule], kinds, whose="the target")) for rule in rules}
     fit = [rule for rule in rules if not unfit[rule_spec.id_of(rule)]]
-    yield from (_of_keys(live, rule) for rule in fit if isinstance(rule, UniqueRule))
+    yield from (_of_keys(target, live, rule) for rule in fit if isinstance(rule, UniqueRule))
     asked = [rule for rule in fit if not isinstance(rule, UniqueRule)]
     wanted = {name for rule in asked for name in fields_of(rule)}
     schema = SourceSchema(tuple(column for column in columns if column.name in wanted), ())
@@ -134,14 +149,19 @@ def _of_rules(live: LiveTable, rules: Sequence[RowRule]) -> Iterator[Outcome]:
             yield _not_asked(rule, reasons)
 
 
-def _of_keys(live: LiveTable, rule: UniqueRule) -> Outcome:
-    """Of all rows together, which the destination has."""
-    duplicates = Duplicates(fields_of(rule))
+def _of_keys(target: Target, live: LiveTable, rule: UniqueRule) -> Outcome:
+    """The destination has all rows together, and of most targets each row's load."""
+    of_loads = any(column.name == LOAD_ID_COLUMN for column in target.columns)
+    duplicates = Duplicates((LOAD_ID_COLUMN, *fields_of(rule)) if of_loads else fields_of(rule))
     answers = live.way.destination.ask(live.table, (Rows(), duplicates))
     rows, found = answers[Rows()], answers[duplicates]
     if not isinstance(rows, int) or not isinstance(found, Violations):
-        return _not_asked(rule, ["the target does not exist yet"])
-    return of_rule(rule, rows, found.rows)
+        return _not_asked(rule, [answer.reason for answer in answers.values() if isinstance(answer, Unanswered)])
+    outcome = of_rule(rule, rows, found.rows)
+    if of_loads:
+        return outcome
+    whole = f"of the whole table, for it has no {LOAD_ID_COLUMN} to tell loads apart by"
+    return replace(outcome, observed=f"{outcome.observed}, {whole}")
 
 
 def _not_asked(rule: RowRule, reasons: Sequence[str]) -> Outcome:

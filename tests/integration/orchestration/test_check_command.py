@@ -47,7 +47,10 @@ def test_every_check_is_asked_of_the_target_as_it_is(csv_shop: Declare) -> None:
     shop.file("data/orders.csv", "id,name\n1,ann\n2,bob\n10,cid\n")
     assert shop.apply()["orders"]["error"] is None
     before = shop.rows("SELECT count(*) FROM hakiri.ledger")
-    shop.execute("INSERT INTO raw.orders (id, name) VALUES (11, 'bob'), (12, NULL), (13, 'dorothy')")
+    shop.execute(
+        "INSERT INTO raw.orders (id, name, _hakiri_load_id) SELECT added.id, added.name, _hakiri_load_id"
+        " FROM raw.orders, (VALUES (11, 'bob'), (12, NULL), (13, 'dorothy')) AS added (id, name) WHERE orders.id = 1"
+    )
     assert checked(shop) == {
         "no_rows_set_aside": (False, "1"),
         "not_null_name": (False, "1 of 5 row(s) break it"),
@@ -99,9 +102,35 @@ def test_the_whole_source_is_compared_with_the_whole_target(csv_shop: Declare) -
 
 
 def test_a_target_that_is_not_there_yet_does_not_pass(csv_shop: Declare) -> None:
-    shop = csv_shop(dataset_level={"row_count": {"min": 2}})
+    shop = csv_shop(dataset_level={"row_count": {"min": 2}}, rowLevel=RULES)
     shop.file("data/orders.csv", "id,name\n1,ann\n")
-    assert checked(shop)["row_count"] == (False, "the target does not exist yet")
+    assert checked(shop) == {
+        "no_rows_set_aside": (True, "0"),
+        **dict.fromkeys(
+            ["row_count", "not_null_name", "range_id", "unique_within_load_name", "short"],
+            (False, "the target does not exist yet"),
+        ),
+    }
+    assert evaluation(shop, "not_null_name").severity is dg.AssetCheckSeverity.ERROR
+    assert evaluation(shop, "short").severity is dg.AssetCheckSeverity.WARN
+
+
+def test_keys_are_unique_within_each_load_and_not_across_loads(csv_shop: Declare) -> None:
+    shop = csv_shop(rowLevel=[{"type": "unique_within_load", "field": "id"}], load={"mode": "append"})
+    shop.file("data/orders/1.csv", "id,name\n1,ann\n2,bob\n")
+    shop.file("data/orders/2.csv", "id,name\n1,ann\n2,eve\n")
+    assert shop.apply()["orders"]["error"] is None
+    assert checked(shop)["unique_within_load_id"] == (True, "0 of 4 row(s) break it")
+    shop.execute("UPDATE raw.orders SET _hakiri_load_id = 1")
+    assert checked(shop)["unique_within_load_id"] == (False, "4 of 4 row(s) break it")
+
+
+def test_of_a_target_that_does_not_tell_loads_apart_all_rows_are_asked_together(csv_shop: Declare) -> None:
+    shop = csv_shop(rowLevel=[{"type": "unique_within_load", "field": "id"}])
+    shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, name text)")
+    shop.execute("INSERT INTO raw.orders VALUES (1, 'ann'), (1, 'bob'), (2, 'cid')")
+    told = "2 of 3 row(s) break it, of the whole table, for it has no _hakiri_load_id to tell loads apart by"
+    assert checked(shop)["unique_within_load_id"] == (False, told)
 
 
 def test_a_rule_that_the_target_s_types_have_made_void_is_told(csv_shop: Declare) -> None:
