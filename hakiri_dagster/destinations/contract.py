@@ -80,6 +80,7 @@ class SchemaChange:
 class Doubt:
     """Why something cannot be asked. `may_pass`: what is missing may be there by the time of the load."""
 
+    about: Measure
     reason: str
     may_pass: bool = False
 
@@ -333,8 +334,9 @@ class Destination(Protocol):
         """Of a replay in which no row passed, and that publishes nothing."""
         ...
 
-    def doubts(self, table: Table, measures: Sequence[Measure]) -> Sequence[Doubt]:
-        """What is in the way of asking this of the target, as far as the destination's catalog tells."""
+    def doubts(self, table: Table, measures: Sequence[Measure], schema: SourceSchema | None) -> Sequence[Doubt]:
+        """What is in the way of asking this of the target, as far as the destination's catalog tells. `schema`: the
+        columns that a load brings, some of which the target may not have yet."""
         ...
 
     def digest_forms(self, load: Load, digest: Digest) -> Sequence[tuple[str, Form]]:

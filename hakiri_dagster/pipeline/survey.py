@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -15,6 +15,7 @@ from hakiri_dagster.destinations.contract import Destination, Doubt, LedgerEntry
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.manifest.validator_spec import id_of
 from hakiri_dagster.pipeline.evolution import is_missed, look_at_columns, refusals, refused_changes, settle
 from hakiri_dagster.pipeline.key_plan import keys_of
 from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, lag_of, plan_text_of, shape_of
@@ -185,7 +186,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         evolution = look_at_columns(table, source, discovery.schema, target, audit, absent=discovery.absent)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
     due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
-    in_doubt = tuple(destination.doubts(table, validators.questions(table.validation.dataset_level.validators)))
+    in_doubt = _in_doubt(table, destination, evolution)
     plan = plan_text_of(table, shape, discovery)
     last = None if target is None else destination.last_load(table)
     switched = Switch() if last is None else switch(last, table.mode, table.upsert_key, table.primary_key)
@@ -219,6 +220,19 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         moment=moment,
         taken_in=taken_in,
         owed_hooks=_owed_hooks(table, destination) if target is not None else (),
+    )
+
+
+def _in_doubt(table: Table, destination: Destination, evolution: Evolution | None) -> tuple[Doubt, ...]:
+    """In the name of the validators that ask."""
+    asking = table.validation.dataset_level.validators
+    loaded = None if evolution is None else evolution.loaded
+    found = destination.doubts(table, validators.questions(asking), loaded)
+    return tuple(
+        replace(doubt, reason=f"validator {id_of(one)}: {doubt.reason}")
+        for one in asking
+        for doubt in found
+        if doubt.about in validators.asks(one)
     )
 
 

@@ -164,11 +164,11 @@ class PostgresDestination:
         with self._connections.transaction(load.table.label) as connection:
             replaying.settle(connection, load, verdicts, 0, refused)
 
-    def doubts(self, table: Table, measures: Sequence[Measure]) -> Sequence[Doubt]:
+    def doubts(self, table: Table, measures: Sequence[Measure], schema: SourceSchema | None) -> Sequence[Doubt]:
         if not measures:
             return ()
         with self._connections.look(table.label) as connection:
-            return tuple(doubts(connection, table, measures))
+            return tuple(doubts(connection, table, measures, schema))
 
     def digest_forms(self, load: Load, digest: Digest) -> Sequence[tuple[str, Form]]:
         place = load.target.schema, load.target.name

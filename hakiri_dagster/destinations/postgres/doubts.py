@@ -13,8 +13,10 @@ from hakiri_dagster.destinations.postgres import catalog
 from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.plannable import objection
+from hakiri_dagster.destinations.postgres.target_plan import NewColumn, TargetPlanner
 from hakiri_dagster.errors import UnsafeSql
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality.measures import Measure, Orphans, Probe
 from hakiri_dagster.security.sql_guard import judge_probe, with_table
 
@@ -39,73 +41,85 @@ WHERE n.nspname = %s AND c.relname = %s AND NOT needed.given
 """
 
 
-def doubts(connection: Connection, table: Table, measures: Sequence[Measure]) -> Iterator[Doubt]:
+def doubts(
+    connection: Connection, table: Table, measures: Sequence[Measure], schema: SourceSchema | None
+) -> Iterator[Doubt]:
     for measure in measures:
         match measure:
             case Orphans():
-                yield from _of_reference(connection, table, measure)
-            case Probe(statement=statement):
-                yield from _of_probe(connection, table, statement)
+                yield from _of_reference(connection, table, measure, schema)
+            case Probe():
+                yield from _of_probe(connection, table, measure)
 
 
-def _of_reference(connection: Connection, table: Table, measure: Orphans) -> Iterator[Doubt]:
+def _of_reference(
+    connection: Connection, table: Table, measure: Orphans, schema: SourceSchema | None
+) -> Iterator[Doubt]:
     place = stored_name(measure.schema or table.target_schema), stored_name(measure.table)
     own = stored_name(table.target_schema), stored_name(table.target_name)
     if not _exists(connection, place):
         if place != own:
-            yield Doubt(f"{place[0]}.{place[1]}, to which {measure.column} refers, does not exist yet", may_pass=True)
+            reason = f"{place[0]}.{place[1]}, to which {measure.column} refers, does not exist yet"
+            yield Doubt(measure, reason, may_pass=True)
         return
     wrong = None if place == own else objection(connection, {place}, stored_name(measure.ref_column))
+    if wrong is None:
+        wrong = _not_comparable(connection, place, measure, _own_type(connection, table, measure.column, schema))
     if wrong is not None:
-        yield Doubt(f"{measure.column} cannot refer to {place[0]}.{place[1]}: {wrong}")
-        return
-    found = catalog.find(connection, *own)
-    type_ = "unknown" if found is None else _type_of(found, measure.column)
-    reason = _refused(
-        connection,
-        sql.SQL("SELECT 1 FROM {} WHERE {} = CAST(NULL AS {}) LIMIT 0").format(
-            relation(*place), sql.Identifier(stored_name(measure.ref_column)), sql.SQL(type_)
-        ),
+        yield Doubt(measure, f"{measure.column} cannot refer to {place[0]}.{place[1]}: {wrong}")
+
+
+def _own_type(connection: Connection, table: Table, column: str, schema: SourceSchema | None) -> str:
+    """As the catalog spells it, which is SQL; of a column that the target lacks the type that a load gives it."""
+    kept, found = stored_name(column), catalog.find(connection, table.target_schema, table.target_name)
+    types = {} if schema is None else {one.name: one.type for one in _new_columns(connection, table, schema)}
+    if found is not None:
+        types |= {one.name: one.type for one in found.target.columns}
+    return types.get(kept, "unknown")
+
+
+def _new_columns(connection: Connection, table: Table, schema: SourceSchema) -> Sequence[NewColumn]:
+    return TargetPlanner(connection, table, schema, with_file_hash=False).source_columns()
+
+
+def _not_comparable(connection: Connection, place: Relation, measure: Orphans, own_type: str) -> str | None:
+    column = stored_name(measure.ref_column)
+    statement = sql.SQL("SELECT 1 FROM {} WHERE {} = CAST(NULL AS {}) LIMIT 0").format(
+        relation(*place), sql.Identifier(column), sql.SQL(own_type)
     )
-    if reason is not None:
-        yield Doubt(f"{measure.column} cannot refer to {place[0]}.{place[1]}: {reason}")
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(statement)
+    except psycopg.errors.UndefinedFunction as error:
+        told = f"{error.diag.message_primary}, for {measure.column} is {own_type}"
+        return f"{told}; give one of them the other's type (`columns` declares one), or refer to another column"
+    except psycopg.errors.UndefinedColumn as error:
+        return f"{error.diag.message_primary}; name one that it has as `ref_column`"
+    except psycopg.ProgrammingError as error:
+        return error.diag.message_primary
+    return None
 
 
-def _type_of(found: catalog.Found, column: str) -> str:
-    """As the catalog spells it, which is SQL."""
-    kept = stored_name(column)
-    return next((one.type for one in found.target.columns if one.name == kept), "unknown")
-
-
-def _of_probe(connection: Connection, table: Table, statement: str) -> Iterator[Doubt]:
+def _of_probe(connection: Connection, table: Table, measure: Probe) -> Iterator[Doubt]:
     own = stored_name(table.target_schema), stored_name(table.target_name)
     try:
-        probe = judge_probe(with_table(statement, relation(*own).as_string(connection)))
+        probe = judge_probe(with_table(measure.statement, relation(*own).as_string(connection)))
     except UnsafeSql as error:
-        yield Doubt(f"the SELECT is refused: {error.what}")
+        yield Doubt(measure, f"the SELECT is refused: {error.what}")
         return
     present = {place for place in probe.reads | {own} if _exists(connection, place)}
     for schema, name in sorted(probe.reads - present - {own}):
-        yield Doubt(f"{schema}.{name}, which the SELECT reads, does not exist yet", may_pass=True)
+        yield Doubt(measure, f"{schema}.{name}, which the SELECT reads, does not exist yet", may_pass=True)
     wrong = objection(connection, present)
     if wrong is not None:
-        yield Doubt(f"the SELECT is refused: {wrong}")
+        yield Doubt(measure, f"the SELECT is refused: {wrong}")
         return
     for schema, name in sorted(present - {own}):
         lacking = [statement for (statement,) in connection.execute(_LACKING, (schema, name))]
         if lacking:
             read = f"the SELECT reads {schema}.{name}, and keeps its definition as it is meanwhile"
-            yield Doubt(f"{read}, which the loading role may not do: {'; '.join(lacking)}")
+            yield Doubt(measure, f"{read}, which the loading role may not do: {'; '.join(lacking)}")
 
 
 def _exists(connection: Connection, place: Relation) -> bool:
     return connection.execute(_EXISTS, place).fetchone() == (True,)
-
-
-def _refused(connection: Connection, statement: sql.Composed) -> str | None:
-    try:
-        with connection.transaction(force_rollback=True):
-            connection.execute(statement)
-    except psycopg.ProgrammingError as error:
-        return error.diag.message_primary
-    return None

@@ -73,7 +73,7 @@ class TargetPlanner:
         own = [*self._provenance_columns(), *self._mode_columns()]
         wrong = objections(self.connection, self.table, self.schema, found, {column.name for column in own})
         changes = [*map(_refusal, wrong), *self.schemas()]
-        wanted = [*self._source_columns(), *own]
+        wanted = [*self.source_columns(), *own]
         if found is None:
             return [*changes, self._create_table(wanted), *self._indexes(None)]
         present = {column.name for column in found.target.columns}
@@ -102,7 +102,8 @@ class TargetPlanner:
             if schema != "hakiri" and not schema_exists(self.connection, schema)
         ]
 
-    def _source_columns(self) -> list[NewColumn]:
+    def source_columns(self) -> list[NewColumn]:
+        """As a target gets them that has none of them yet."""
         declared = self.table.columns
         wanted = {c.name: wanted_type(c, declared.get(c.name)) for c in self.schema.columns}
         plain = {name: parse_type(text) for name, text in wanted.items()}

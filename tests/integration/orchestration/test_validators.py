@@ -188,8 +188,24 @@ def test_a_reference_that_is_not_there_yet_is_told_and_does_not_pass(csv_shop: D
     shop = csv_shop(dataset_level={"fk_integrity": fk})
     shop.file("data/orders.csv", "id,name\n1,a\n")
     told = shop.apply()["orders"]
-    assert "raw.customers, to which id refers, does not exist yet" in told["warnings"]
+    assert "validator fk_integrity_id: raw.customers, to which id refers, does not exist yet" in told["warnings"]
     assert "fk_integrity_id: raw.customers does not exist" in told["error"]
+
+
+def test_a_reference_to_another_type_is_refused_before_there_is_a_target(csv_shop: Declare) -> None:
+    fk = {"column": "id", "ref_table": "customers", "ref_column": "id"}
+    shop = csv_shop(dataset_level={"fk_integrity": fk})
+    shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.customers (id text)")
+    shop.file("data/orders.csv", "id,name\n1,a\n")
+    error = shop.apply()["orders"]["error"]
+    why = "operator does not exist: text = bigint, for id is bigint"
+    cure = "give one of them the other's type (`columns` declares one), or refer to another column"
+    assert f"validator fk_integrity_id: id cannot refer to raw.customers: {why}; {cure}" in error
+    assert shop.rows("SELECT to_regclass('raw.orders') IS NULL") == [(True,)]
+    fk["ref_column"] = "nr"
+    shop.execute("ALTER TABLE raw.customers ADD nr bigint; INSERT INTO raw.customers VALUES ('a', 1)")
+    csv_shop(dataset_level={"fk_integrity": fk})
+    assert shop.apply()["orders"]["error"] is None
 
 
 def test_a_reference_to_a_column_that_is_not_there_is_refused_before_anything_moves(csv_shop: Declare) -> None:
@@ -198,7 +214,8 @@ def test_a_reference_to_a_column_that_is_not_there_is_refused_before_anything_mo
     shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.customers (id bigint)")
     shop.file("data/orders.csv", "id,name\n1,a\n")
     error = shop.apply()["orders"]["error"]
-    assert 'id cannot refer to raw.customers: column "nope" does not exist' in error
+    told = 'id cannot refer to raw.customers: column "nope" does not exist; name one that it has as `ref_column`'
+    assert f"validator fk_integrity_id: {told}" in error
     assert "validator cardinality_gone is about gone, which the source does not have" in error
     assert shop.rows("SELECT to_regclass('raw.orders')") == [(None,)]
 

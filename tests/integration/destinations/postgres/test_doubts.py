@@ -37,7 +37,7 @@ def granted(make_shop: MakeShop, rights: str) -> None:
 
 
 def told(shop: Shop) -> list[str]:
-    return [doubt.reason.partition(": ")[2] for doubt in shop.destination.doubts(shop.table, (READS,))]
+    return [doubt.reason.partition(": ")[2] for doubt in shop.destination.doubts(shop.table, (READS,), None)]
 
 
 def test_rights_that_a_select_needs_are_told(limited: Shop, make_shop: MakeShop) -> None:
@@ -54,7 +54,7 @@ def test_rights_that_a_select_needs_are_told(limited: Shop, make_shop: MakeShop)
 
 def test_a_column_may_refer_to_what_may_only_be_read(limited: Shop, make_shop: MakeShop) -> None:
     granted(make_shop, "SELECT")
-    assert limited.destination.doubts(limited.table, (REFERS,)) == ()
+    assert limited.destination.doubts(limited.table, (REFERS,), None) == ()
     assert limited.destination.ask(limited.table, (REFERS,))[REFERS] == Violations(1, ("1",))
 
 
@@ -71,7 +71,7 @@ def test_a_select_from_what_cannot_be_read_safely_is_refused(make_shop: MakeShop
     shop.publish([order(1)])
     shop.query(made)
     measures = Probe("SELECT id FROM raw.other", 60), Orphans("id", None, "other", "id")
-    doubts = shop.destination.doubts(shop.table, measures)
+    doubts = shop.destination.doubts(shop.table, measures, None)
     said = f"a SELECT from raw.other is not allowed: {why}"
     assert [doubt.reason for doubt in doubts] == [
         f"the SELECT is refused: {said}",

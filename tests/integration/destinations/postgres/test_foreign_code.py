@@ -97,7 +97,7 @@ def test_nothing_of_it_runs_when_a_column_refers_to_it(shop: Shop, where: str) -
     """Neither when it is asked, nor before."""
     by_analyst(shop, _HIDDEN[where])
     measure = Orphans("id", "bi", "t", "a")
-    doubts = shop.destination.doubts(shop.table, (measure,))
+    doubts = shop.destination.doubts(shop.table, (measure,), None)
     answer = shop.destination.ask(shop.table, (measure,))[measure]
     assert not is_superuser(shop)
     if where in ("a type", "an array of a type"):  # of another column

@@ -282,7 +282,7 @@ def test_what_is_in_the_way_is_told_before(
     shop = make_shop("append")
     shop.ensure()
     shop.query("CREATE TABLE raw.people (id bigint)")
-    doubts = shop.destination.doubts(shop.table, (measure,))
+    doubts = shop.destination.doubts(shop.table, (measure,), None)
     if told is None:
         assert doubts == ()
     else:
