@@ -160,7 +160,7 @@ def _steps(
                 yield slice_.claimed, _nothing_to_load(way, survey, slice_, outcome)
             elif isinstance(outcome, HakiriError):
                 stage.raise_if_reading_failed()
-                yield slice_.claimed, failed(way, slice_.claimed, outcome, *_known_by_then(slice_, outcome))
+                yield slice_.claimed, failed(way, slice_.claimed, outcome, *_known_by_then(way, slice_, outcome))
             else:
                 yield slice_.claimed, _ready(way, survey, target, outcome)
 
@@ -186,16 +186,19 @@ def _prepare(way: Way, slice_: StagedSlice) -> Prepared:
     return Prepared(slice_, load, hooks, found, time.monotonic() - started)
 
 
-def _known_by_then(slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outcome, ...], SetAside | None]:
+def _known_by_then(way: Way, slice_: StagedSlice, error: HakiriError) -> tuple[tuple[Outcome, ...], SetAside | None]:
     if not isinstance(error, RowsRefused):
         return (), None
-    return of_rules(slice_.load.table, slice_.report), set_aside(slice_)
+    outcomes = of_rules(slice_.load.table, slice_.report)
+    warn(way, slice_.claimed, outcomes)
+    return outcomes, set_aside(slice_)
 
 
 def _nothing_to_load(way: Way, survey: Survey, slice_: StagedSlice, empty: EmptySource) -> FailedChunk:
     """The source has no row, or none is left of those that it has."""
     aside = keep_set_aside(way, slice_) if slice_.report.bad_rows else set_aside(slice_)
     outcomes = outcomes_of(survey, slice_, aside, empty.answers)
+    warn(way, slice_.claimed, outcomes)
     return failed(way, slice_.claimed, nothing_left(way.table, aside) if aside.rows else empty, outcomes, aside)
 
 
@@ -206,11 +209,11 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared) -> Chun
     except BaseException:
         prepared.load.undo()
         raise
+    warn(way, claim, prepared.outcomes)
     refused = refusal(prepared)
     if refused is not None:
         prepared.load.undo()
         return failed(way, claim, refused, prepared.outcomes, prepared.set_aside)
-    warn(way, claim, prepared.outcomes)
     return PreparedChunk(
         table=way.table,
         key=claim.key,

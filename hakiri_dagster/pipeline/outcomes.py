@@ -115,5 +115,5 @@ def of_validator(validator: DatasetValidator, answers: Answers) -> Outcome:
         observed=verdict.observed,
         why_it_stops=told if stops else None,
         numbers=verdict.numbers,
-        warning=None if verdict.passed or stops else f"validator {told}; the rows were loaded",
+        warning=None if verdict.passed or stops else f"validator {told}; it stops nothing",
     )

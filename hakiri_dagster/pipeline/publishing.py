@@ -97,10 +97,10 @@ def _prepared_anew(way: Way, survey: Survey, prepared: Prepared) -> PreparedLoad
         known = prepared.outcomes
         prepared.load = load
         prepared.outcomes = outcomes_of(survey, slice_, prepared.set_aside, load.answers)
+        warn(way, slice_.claimed, [outcome for outcome in prepared.outcomes if outcome not in known])
         refused = refusal(prepared)
         if refused is not None:
             raise refused
-        warn(way, slice_.claimed, [outcome for outcome in prepared.outcomes if outcome not in known])
     except BaseException:
         load.undo()
         raise

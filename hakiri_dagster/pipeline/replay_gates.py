@@ -17,14 +17,14 @@ def asked_of_table(table: Table) -> Asked:
 
 
 def raise_if_a_gate_stops(way: Way, key: str, prepared: PreparedLoad) -> None:
-    """Tells of those that only warn."""
+    """Tells of those that only warn, whatever the gates say."""
     outcomes = [of_validator(one, prepared.answers.of_table) for one in _validators(way.table)]
-    refused = refused_by_gates(way.table, outcomes)
-    if refused is not None:
-        raise refused
     for outcome in outcomes:
         if outcome.warning is not None:
             way.observer.warned(way.table, f"chunk {key}: {outcome.warning}")
+    refused = refused_by_gates(way.table, outcomes)
+    if refused is not None:
+        raise refused
 
 
 def _validators(table: Table) -> tuple[DatasetValidator, ...]:

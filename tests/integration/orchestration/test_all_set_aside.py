@@ -28,6 +28,7 @@ OF_EVERY_KIND: dict[str, Any] = {
     "sql": {"statement": "SELECT id FROM {table}"},
 }
 FAILING = {"row_count", "freshness_at", "cardinality_state"}
+WARNING = ["cardinality_state", "freshness_at"]
 REPLACING = ["truncate", "blue_green", "delete_missing", "scd2"]
 MODES = ["append", "upsert", *REPLACING]
 
@@ -118,7 +119,11 @@ def test_all_validators_report_of_no_rows(csv_shop: Declare, mode: str, rows: st
     assert shop.apply()["orders"]["error"] is None
     csv_shop(**settings, row_level=[PAID], dataset_level=OF_EVERY_KIND)
     shop.file("data/orders.csv", f"id,state,at\n{rows}")
-    assert shop.apply()["orders"]["chunks"]["failed"] == 1
+    failed = shop.apply()["orders"]
+    assert failed["chunks"]["failed"] == 1
+    assert [
+        name for name in sorted(FAILING) if any(f"validator {name}:" in text for text in failed["warnings"])
+    ] == WARNING
     told = {check: evaluation(shop, check) for check in shop.checks}
     assert len(told) == 2 + len(OF_EVERY_KIND) + 1
     set_aside = {"no_rows_set_aside", "regex_state"} if rows else set()

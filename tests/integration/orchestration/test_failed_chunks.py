@@ -126,6 +126,30 @@ def test_a_chunk_that_passes_does_not_hide_that_an_earlier_one_of_the_run_did_no
     assert not record.event.asset_check_evaluation.passed
 
 
+def test_what_warns_anew_is_told_of_a_chunk_that_a_gate_stops_when_it_is_prepared_anew(
+    csv_shop: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody writes into the target before the commit, which fails and is tried again."""
+    shop = csv_shop(
+        dataset_level={
+            "row_count": {"scope": "table", "max": 1},
+            "accepted_values": {"scope": "table", "column": "name", "values": ["ann"], "on_fail": "warn"},
+        }
+    )
+    shop.file("data/orders.csv", "id,name\n1,ann\n")
+
+    def publish(load: OpenLoad, *_args: object) -> LedgerEntry:
+        monkeypatch.undo()
+        load.undo()
+        shop.execute("INSERT INTO raw.orders VALUES (2, 'eve')")
+        raise DestinationUnavailable("the server closed the connection")
+
+    monkeypatch.setattr(OpenLoad, "publish", publish)
+    told = shop.apply()["orders"]
+    assert "table_row_count: 2 row(s)" in told["error"]
+    assert any("validator table_accepted_values_name: 1 of 2 row(s)" in text for text in told["warnings"])
+
+
 class TestServerThatGoesAwayAtTheCommit:
     """And is away still when the chunk is prepared anew."""
 

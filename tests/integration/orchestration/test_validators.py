@@ -77,6 +77,21 @@ def test_a_gate_that_fails_leaves_the_target_as_it_was(csv_shop: Declare, mode: 
     assert len(relaxed.rows("SELECT DISTINCT id FROM raw.orders")) == 3
 
 
+def test_what_only_warns_is_told_of_a_load_that_a_gate_stops(csv_shop: Declare) -> None:
+    shop = csv_shop(
+        row_level=[{"type": "range", "field": "id", "max": 1, "on_fail": "warn"}],
+        dataset_level={"row_count": {"min": 3}, "null_ratio": {"column": "code", "on_fail": "warn"}},
+    )
+    shop.file("data/orders.csv", "id,code\n1,1\n2,\n")
+    told = shop.apply()["orders"]
+    assert "nothing was published: row_count: 2 row(s)" in told["error"]
+    assert [text.partition(": ")[2] for text in told["warnings"]] == [
+        "rule range_id: 1 of 2 row(s) break it, and it sets none of them aside",
+        "validator null_ratio_code: 1 of 2 row(s) have no code (0.5) (expected: at most 0 of the rows have no code); "
+        "it stops nothing",
+    ]
+
+
 def test_hooks_can_rebuild_what_validators_have_looked_at(csv_shop: Declare) -> None:
     """blue_green runs its post-hooks on the new table while the load is open."""
     post_hook = {"type": "sql", "statement": "REINDEX TABLE {table}"}
