@@ -23,7 +23,7 @@ ROWS_SET_ASIDE = "no_rows_set_aside"
 _ON_FAIL = {
     "abort": "A row that breaks it stops the publish of its chunk.",
     "skip": "A row that breaks it is set aside.",
-    "warn": "A row that breaks it is loaded, and kept in the quarantine table as well.",
+    "warn": "A row that breaks nothing else is loaded, and kept in the quarantine table as well.",
 }
 
 

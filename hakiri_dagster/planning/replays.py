@@ -93,7 +93,7 @@ def plan_replay(
 def _why_not(table: Table, one: KeptOfLoad, shape: Shape | None) -> str | None:
     again = f"`hakiri run {table.pipeline_id} --table {table.name} --chunk KEY`"
     if one.on_fail == "warn":
-        return "a rule only warns of them: they are in the target"
+        return "a rule only warns of them, and keeps none of them from the target"
     if one.on_fail == "abort":
         return "a rule has stopped the load of their chunk: the next apply loads it"
     if one.load_id is None or one.chunk_key is None:

@@ -40,7 +40,7 @@ def test_rows_of_a_load_that_stands_are_replayed_into_their_chunk() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"on_fail": "warn"}, "they are in the target"),
+        ({"on_fail": "warn"}, "a rule only warns of them, and keeps none"),
         ({"on_fail": "abort"}, "the next apply loads it"),
         ({"load_id": None}, "nothing tells which load"),
         ({"chunk_key": None}, "nothing tells which load"),
@@ -58,7 +58,7 @@ def test_others_are_left_alone_for_a_reason(changes: dict[str, Any], reason: str
 def test_rows_that_are_left_for_one_reason_are_counted_together() -> None:
     warned = replace(KEPT, on_fail="warn")
     _, found = plan_replay(TABLE, [warned, replace(warned, load_id=9, rows=3)], "cursor")
-    assert found == (LeftAlone("a rule only warns of them: they are in the target", 5),)
+    assert found == (LeftAlone("a rule only warns of them, and keeps none of them from the target", 5),)
 
 
 @pytest.mark.parametrize(
