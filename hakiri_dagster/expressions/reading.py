@@ -60,7 +60,7 @@ def _parsed(text: str) -> exp.Expr:
         parsed = RowDialect().parse_into(exp.Condition, text)
     except SqlglotError as error:
         told = getattr(error, "errors", None)
-        what = str(told[0].get("description") or error) if told else str(error).partition(" '")[0]
+        what = _in_words(str(told[0].get("description") or error) if told else str(error).partition(" '")[0])
         near = f" near `{told[0].get('highlight')}`" if told and told[0].get("highlight") else ""
         raise _refusal(f"it cannot be read: {what.rstrip('.')}{near}") from None
     if len(parsed) > 1:
@@ -68,6 +68,18 @@ def _parsed(text: str) -> exp.Expr:
     if not parsed or parsed[0] is None:
         raise _refusal("it is empty")
     return parsed[0]
+
+
+_WORDS = {
+    "Required keyword": "a value is missing",
+    "Expecting )": "a parenthesis is not closed",
+    "Invalid expression": "something stands there that does not belong",
+}
+"""For what sqlglot says of its own classes and tokens."""
+
+
+def _in_words(told: str) -> str:
+    return next((words for start, words in _WORDS.items() if told.startswith(start)), told)
 
 
 def _refuse_too_large(root: Node) -> None:

@@ -6,7 +6,8 @@ Judged on PostgreSQL's own tokens and parse tree: a first word says nothing of w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,13 +58,14 @@ class _Token(NamedTuple):
 
 def judge(text: str) -> HookSql:
     """`{table}` must have been replaced before, so that no name of a table escapes judgement."""
-    tokens = _tokens(text)
-    statement = _only_statement(text, tokens)
-    judgement = _JUDGEMENTS.get(type(statement).__name__)
-    if judgement is None:
-        raise _refusal(f"{_first_word(tokens)} is not among the statements of a hook")
-    explains = judgement(statement)
-    return HookSql(_bare(text, tokens), type(statement).__name__ == "VariableSetStmt", explains)
+    with _allowing(ALLOWED):
+        tokens = _tokens(text)
+        statement = _only_statement(text, tokens)
+        judgement = _JUDGEMENTS.get(type(statement).__name__)
+        if judgement is None:
+            raise UnsafeSql(f"{_first_word(tokens)} is not among the statements of a hook")
+        explains = judgement(statement)
+        return HookSql(_bare(text, tokens), type(statement).__name__ == "VariableSetStmt", explains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +78,38 @@ class ProbeSql:
 
 def judge_probe(text: str) -> ProbeSql:
     """As for hooks, `{table}` must have been replaced before."""
-    tokens = _tokens(text)
-    statement = _only_statement(text, tokens)
-    if statement is None or type(statement).__name__ != "SelectStmt":
-        raise UnsafeSql(f"{_first_word(tokens)} is not a SELECT, which is all that a validator may ask", hint=PROBES)
-    refuse_what_could_run(statement)
-    reads = named_relations(statement)
-    for schema, name in sorted(reads):
-        if schema in _NOT_READ:
-            raise UnsafeSql(f"it reads {schema}.{name}, and a validator shows what it finds", hint=PROBES)
-    return ProbeSql(_bare(text, tokens), reads)
+    with _allowing(PROBES):
+        tokens = _tokens(text)
+        statement = _only_statement(text, tokens)
+        if statement is None or type(statement).__name__ != "SelectStmt":
+            raise UnsafeSql(f"{_first_word(tokens)} is not a SELECT, which is all that a validator may ask")
+        refuse_what_could_run(statement)
+        reads = named_relations(statement)
+        for schema, name in sorted(reads):
+            if schema in _NOT_READ:
+                raise UnsafeSql(f"it reads {schema}.{name}, and a validator shows what it finds")
+        return ProbeSql(_bare(text, tokens), reads)
 
 
 def judge_probe_template(text: str) -> ProbeSql:
     """While no table is known."""
-    return judge_probe(with_table(text, _STAND_IN))
+    with _allowing(PROBES):
+        return judge_probe(with_table(text, _STAND_IN))
 
 
 def judge_template(text: str) -> HookSql:
     """While no table is known."""
-    return judge(with_table(text, _STAND_IN))
+    with _allowing(ALLOWED):
+        return judge(with_table(text, _STAND_IN))
+
+
+@contextmanager
+def _allowing(allowed: str) -> Iterator[None]:
+    """What reads a statement refuses it in the same words, whatever it is for."""
+    try:
+        yield
+    except UnsafeSql as error:
+        raise UnsafeSql(error.what, hint=error.hint or allowed) from None
 
 
 def with_table(text: str, quoted_relation: str) -> str:
@@ -112,23 +126,23 @@ def with_table(text: str, quoted_relation: str) -> str:
         start = place + len(before)
         place = start + len(quoted_relation)
         if start not in starts or place not in ends:
-            raise _refusal(f"{TABLE} stands inside of something else; it is quoted already and stands for itself")
+            raise UnsafeSql(f"{TABLE} stands inside of something else; it is quoted already and stands for itself")
     return filled
 
 
 def _tokens(text: str) -> list[_Token]:
     if len(text) > _MAX_LENGTH:
-        raise _refusal(f"it is longer than {_MAX_LENGTH} characters")
+        raise UnsafeSql(f"it is longer than {_MAX_LENGTH} characters")
     hidden = next((c for c in text if not (c.isprintable() or c in "\t\r\n")), None)
     if hidden is not None:
-        raise _refusal(f"it holds the invisible character U+{ord(hidden):04X}")
+        raise UnsafeSql(f"it holds the invisible character U+{ord(hidden):04X}")
     # Imported here, for it takes 50 to 100 ms, and most commands meet no hook.
     from pglast.parser import ParseError, scan
 
     try:
         tokens = [_Token(t.name, text[t.start : t.end + 1], t.start, t.end + 1) for t in scan(text)]
     except ParseError as error:
-        raise _refusal(f"PostgreSQL cannot read it: {error.args[0]}") from None
+        raise UnsafeSql(f"PostgreSQL cannot read it: {error.args[0]}") from None
     for token in tokens:
         _refuse_odd(token)
     return tokens
@@ -137,14 +151,14 @@ def _tokens(text: str) -> list[_Token]:
 def _refuse_odd(token: _Token) -> None:
     shown = token.text[:20]
     if token.name in ("SQL_COMMENT", "C_COMMENT"):
-        raise _refusal("it holds a comment")
+        raise UnsafeSql("it holds a comment")
     # A constant that goes on in another line hides comments from the scanner; what a backslash means, the server sets.
     if token.name.endswith("CONST") and "'" in token.text and not _PLAIN_CONSTANT.fullmatch(token.text):
-        raise _refusal(f"{shown} is not a plain constant: one pair of single quotes, no escapes")
+        raise UnsafeSql(f"{shown} is not a plain constant: one pair of single quotes, no escapes")
     if token.name == "UIDENT" or token.text.startswith("$"):
-        raise _refusal(f"{shown} is not a plain name or constant")
+        raise UnsafeSql(f"{shown} is not a plain name or constant")
     if not token.text.isascii() and token.text[0] not in "\"'":
-        raise _refusal(f"{shown} is not ASCII; a name that is not stands in double quotes")
+        raise UnsafeSql(f"{shown} is not ASCII; a name that is not stands in double quotes")
 
 
 def _only_statement(text: str, tokens: list[_Token]) -> ast.Node | None:
@@ -153,11 +167,11 @@ def _only_statement(text: str, tokens: list[_Token]) -> ast.Node | None:
     try:
         statements = parse_sql(text)
     except ParseError as error:
-        raise _refusal(f"PostgreSQL cannot parse it: {error.args[0]}") from None
+        raise UnsafeSql(f"PostgreSQL cannot parse it: {error.args[0]}") from None
     if not statements:
-        raise _refusal("it holds no statement")
+        raise UnsafeSql("it holds no statement")
     if any(token.text == ";" for token in tokens[:-1]):
-        raise _refusal("it holds more than one statement")
+        raise UnsafeSql("it holds more than one statement")
     return statements[0].stmt
 
 
@@ -170,26 +184,22 @@ def _first_word(tokens: list[_Token]) -> str:
     return next(token.text for token in tokens if token.text[0].isalpha()).upper()
 
 
-def _refusal(what: str) -> UnsafeSql:
-    return UnsafeSql(what, hint=ALLOWED)
-
-
 def _harmless(_: ast.Node) -> None: ...
 
 
 def _reindex(statement: ast.ReindexStmt) -> None:
     if any(option.defname == "tablespace" for option in statement.params or ()):
-        raise _refusal("REINDEX may not move indexes to another tablespace")
+        raise UnsafeSql("REINDEX may not move indexes to another tablespace")
 
 
 def _set(statement: ast.VariableSetStmt) -> None:
     if statement.kind is None or statement.kind.name not in ("VAR_SET_VALUE", "VAR_SET_DEFAULT"):
-        raise _refusal("of SET and RESET, only SET name = value is allowed")
+        raise UnsafeSql("of SET and RESET, only SET name = value is allowed")
     if statement.name not in SETTABLE:
-        raise _refusal(f"{statement.name} is not a setting that a hook may set")
+        raise UnsafeSql(f"{statement.name} is not a setting that a hook may set")
     if "pg_catalog" in _values(statement)[1:]:
         # It is the first without being named; behind others, their functions pass for PostgreSQL's own.
-        raise _refusal("search_path may name pg_catalog in the first place only")
+        raise UnsafeSql("search_path may name pg_catalog in the first place only")
 
 
 def _values(statement: ast.VariableSetStmt) -> list[object]:
@@ -199,9 +209,9 @@ def _values(statement: ast.VariableSetStmt) -> list[object]:
 def _explain(statement: ast.ExplainStmt) -> frozenset[tuple[str, str]]:
     for option in statement.options or ():
         if option.defname not in _EXPLAIN_OPTIONS:
-            raise _refusal(f"EXPLAIN with {option.defname.upper()} is not allowed")
+            raise UnsafeSql(f"EXPLAIN with {option.defname.upper()} is not allowed")
     if statement.query is None or type(statement.query).__name__ != "SelectStmt":
-        raise _refusal("EXPLAIN is allowed of a SELECT only")
+        raise UnsafeSql("EXPLAIN is allowed of a SELECT only")
     refuse_what_could_run(statement.query)
     return named_relations(statement.query)
 

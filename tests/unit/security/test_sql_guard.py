@@ -10,7 +10,7 @@ from pglast import ast
 from pglast.parser import parse_sql, scan
 
 from hakiri_dagster.errors import UnsafeSql
-from hakiri_dagster.security.sql_guard import judge, judge_template, with_table
+from hakiri_dagster.security.sql_guard import PROBES, judge, judge_probe_template, judge_template, with_table
 
 HOSTILE: dict[str, tuple[str, ...]] = {
     "is not among the statements of a hook": (
@@ -356,6 +356,15 @@ def test_the_hint_says_what_a_hook_may_hold() -> None:
     assert "DROP is not among" in refused.value.what
     for word in ("ANALYZE", "VACUUM", "CLUSTER", "REINDEX", "REFRESH MATERIALIZED VIEW", "EXPLAIN", "SET"):
         assert word in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    "text", ["SELEC 1", "SELECT 1; SELECT 2", ";", "SELECT 1 -- one", "SELECT 'x{table}'", "DROP TABLE t", "SELECT $1"]
+)
+def test_what_a_validator_may_not_ask_is_answered_with_what_it_may(text: str) -> None:
+    with pytest.raises(UnsafeSql) as refused:
+        judge_probe_template(text)
+    assert refused.value.hint == PROBES
 
 
 @pytest.mark.parametrize("text", ["SET work_mem = '1GB'", "SET LOCAL jit TO off", "SET search_path = raw, public"])
