@@ -27,7 +27,11 @@ class HakiriError(Exception):
         super().__init__(self.what)
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
+        return self.told_within(None)
+
+    def told_within(self, place: str | None) -> str:
+        """For whoever names the place before."""
+        text = self.what if self.where in (None, "", place) else f"{self.where}: {self.what}"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 

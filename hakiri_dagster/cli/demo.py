@@ -82,7 +82,9 @@ def _report(landed: list[tuple[Table, Survey, Tally]], *, converged: bool) -> No
     for table, _, tally in landed:
         counts = tally.of(table)
         if counts.error:
-            console.print(f"[red]error[/]: {escape(table.label)}: {escape(counts.error)}")
+            console.print(
+                f"[red]error[/]: {escape(table.label)}: {escape(counts.error.removeprefix(f'{table.label}: '))}"
+            )
         if counts.quarantined:
             kept = table.quarantine_place
             console.print(f"{escape(table.label)}: {counts.quarantined} set aside, kept in {escape(kept)}")

@@ -56,6 +56,7 @@ class ReplayDocument(TypedDict):
 class ReplayTally:
     """What became of the quarantine of one table."""
 
+    label: str
     replayed: int = 0
     held: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
@@ -85,7 +86,7 @@ class ReplayTally:
             self.done += 1
         else:
             self.failed += 1
-            self.error = self.error or f"chunk {chunk.key}: {chunk.error}"
+            self.error = self.error or f"chunk {chunk.key}: {chunk.error.told_within(self.label)}"
 
     def document(self, table: Table, warnings: Sequence[str]) -> ReplayDocument:
         return ReplayDocument(
@@ -130,7 +131,7 @@ def replay_tables(
 ) -> list[ReplayDocument]:
     """Where nothing is to be tried, neither Dagster nor Spark is even imported."""
     runtime.sweep()
-    told = {table.label: ReplayTally() for table in tables}
+    told = {table.label: ReplayTally(table.label) for table in tables}
     worth = [
         (table, found) for table in tables if (found := _tries(runtime, table, filters, told[table.label])) is not None
     ]

@@ -73,7 +73,7 @@ class Tally:
         tally = self.of(table)
         with self._lock:
             tally.failed += 1
-            tally.error = tally.error or f"chunk {key}: {error}"
+            tally.error = tally.error or f"chunk {key}: {error.told_within(table.label)}"
         self.on_change(table)
 
     def skipped(self, table: Table, key: str, reason: str) -> None:

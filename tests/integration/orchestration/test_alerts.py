@@ -50,7 +50,7 @@ class TestEmptySource:
         shop.file("data/orders.csv", "id,v\n")
         told = shop.apply()["orders"]
         assert told["error"].endswith(
-            f"shop/orders: the source returned 0 rows; load mode {mode} would leave the target empty, so nothing was "
+            f"chunk full: the source returned 0 rows; load mode {mode} would leave the target empty, so nothing was "
             "changed. Set fail_on_empty_source = false to allow it."
         )
         assert told["warnings"] == [EMPTY]

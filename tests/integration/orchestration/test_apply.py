@@ -194,7 +194,7 @@ class TestWholeTables:
         shop.apply()
         shop.file("data/orders.csv", HEADER)
         assert (
-            "shop/orders: the source returned 0 rows; load mode truncate would leave the target empty, so nothing was "
+            "the source returned 0 rows; load mode truncate would leave the target empty, so nothing was "
             "changed. Set fail_on_empty_source = false to allow it."
         ) in shop.apply()["orders"]["error"]
         assert shop.column("orders", "order_id") == [1]

@@ -46,7 +46,7 @@ def test_a_chunk_that_fails_does_not_stop_those_after_it(deferred_key: ShopProje
     )
     told = shop.apply()["orders"]
     assert told["chunks"] == {"done": 4, "failed": 1, "skipped": 0, "pending": 0}
-    assert "chunk 2024-03: shop/orders: 1 row(s) cannot be loaded" in told["error"]
+    assert "chunk 2024-03: 1 row(s) cannot be loaded" in told["error"]
     assert "duplicate key value violates unique constraint" in told["error"]
     assert shop.column("orders", "order_id") == [1, 2, 4, 5]
     assert dg.DagsterRunStatus.FAILURE in {run.status for run in shop.instance.get_runs()}
