@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from hakiri_dagster.errors import Problem
+from hakiri_dagster.manifest import rule_spec, validator_spec
 from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.resolve import Declared
 from hakiri_dagster.manifest.tables import Pipeline, Table
 
@@ -74,13 +76,28 @@ def tables_in_conflict(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[P
 def checks_called_alike(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Problem]:
     """A table's rules and validators are checks of one asset, be they its own or its pipeline's."""
     for declared, pipeline in pairs:
+        told: set[KeyPath] = set()  # a list of the pipeline's is that of many tables
         for index, table in enumerate(pipeline.tables):
             seen: set[str] = set()
-            for name in table.validation.check_ids:
-                if name in seen:
+            for path, name in _checks(table, declared.entry, index):
+                if name in seen and path not in told:
+                    told.add(path)
                     message = f"{table.label} has two checks with the id `{name}`"
-                    yield declared.entry.problem(("tables", index), message, "give one of them an `id` of its own")
+                    yield declared.entry.problem(path, message, "give one of them an `id` of its own")
                 seen.add(name)
+
+
+def _checks(table: Table, entry: Entry, index: int) -> Iterator[tuple[KeyPath, str]]:
+    """Each with the place where it is written: in the table's own list, or else in its pipeline's."""
+    lists: dict[KeyPath, list[str]] = {("row_level",): list(map(rule_spec.id_of, table.validation.row_level))}
+    for validator in table.validation.dataset_level.validators:
+        lists.setdefault(("dataset_level", validator_spec.kind_of(validator)), []).append(
+            validator_spec.id_of(validator)
+        )
+    for path, ids in lists.items():
+        own: KeyPath = ("tables", index, "validate", *path)
+        written = ("validate", *path) if entry.value(own) is None else own
+        yield from (((*written, place), name) for place, name in enumerate(ids))
 
 
 def _target(table: Table) -> Relation:

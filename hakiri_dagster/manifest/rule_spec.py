@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from hakiri_dagster.manifest.check_ids import CheckId, digest_of, id_from
-from hakiri_dagster.manifest.field_types import ColumnNames, Model, Number, Text, Whole, quoted, wrong
+from hakiri_dagster.manifest.field_types import ColumnNames, Model, Number, Text, Whole, wrong
 from hakiri_dagster.manifest.rule_values import Bound, Expression, Pattern, PlainValue, place_of
 
 RowOnFail = Literal["abort", "warn", "skip"]
@@ -166,17 +166,7 @@ RowRule = Annotated[
 ]
 
 
-def _told_apart(rules: tuple[RowRule, ...]) -> tuple[RowRule, ...]:
-    seen: set[str] = set()
-    for rule in rules:
-        name = id_of(rule)
-        if name in seen:
-            raise wrong(f"two rules have the id {quoted(name)}", "give one of them an `id` of its own")
-        seen.add(name)
-    return rules
-
-
-RowRules = Annotated[tuple[RowRule, ...], AfterValidator(_told_apart)]
+RowRules = tuple[RowRule, ...]
 
 _KINDS: Mapping[type[Rule], str] = {
     NotNullRule: "not_null", RegexRule: "regex", RangeRule: "range", MaxLengthRule: "max_length",

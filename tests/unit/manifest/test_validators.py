@@ -53,6 +53,30 @@ def test_two_checks_of_one_name_are_told(read: Read) -> None:
     assert "has two checks with the id `row_count`" in problem.message
 
 
+def test_all_checks_of_one_name_are_told_at_their_places(read: Read) -> None:
+    rules = [
+        f'{{ type = "not_null", field = "{field}", on_fail = "{fail}" }},'
+        for field in "ab"
+        for fail in ("warn", "skip")
+    ]
+    tables = ['{ name = "own", row_level = [', *rules[:2], "] },", '{ name = "one" },', '{ name = "other" },']
+    text = "\n".join([
+        'id = "shop"',
+        'source = { connector = "files", config = { path = "data", format = "csv" } }',
+        'destination = { connector = "postgres", config = { url = "postgresql://localhost/p" } }',
+        "tables = [", *tables, "]",
+        "[validate]", "row_level = [", *rules, "]",
+    ])  # fmt: skip
+    problems = read(None, {"shop.toml": text}).problems
+    told = [(problem.message, text.splitlines()[problem.line - 1]) for problem in problems]
+    assert told == [
+        ("shop/own has two checks with the id `not_null_a`", rules[1]),
+        ("shop/one has two checks with the id `not_null_a`", rules[1]),
+        ("shop/one has two checks with the id `not_null_b`", rules[3]),
+    ]
+    assert problems[0].line < problems[1].line
+
+
 def test_a_rule_and_a_validator_do_not_share_a_name(read: Read) -> None:
     text = pipeline('row_count = { min = 1, id = "counted" }') + (
         '[[validate.row_level]]\ntype = "not_null"\nfield = "a"\nid = "counted"\n'

@@ -158,7 +158,6 @@ def test_what_a_rule_asks_for_is_told_in_words() -> None:
         ([{"type": "range", "field": "v", "min": "soon"}], "is neither a number nor a date"),
         ([{"type": "range", "field": "v"}], "a range needs `min`, `max` or both"),
         ([{"type": "range", "field": "v", "min": 1, "max": "2024-01-01"}], "must both be numbers, or both dates"),
-        ([{"type": "not_null", "field": "v"}] * 2, "two rules have the id `not_null_v`"),
         ([{"type": "not_null", "field": "v", "id": "No"}], "is not the id of a check"),
         ([{"type": "not_null", "field": "v", "id": "no_rows_set_aside"}], "is the name of a check of our own"),
         ([{"type": "not_null", "field": "v", "max_failed_rows": 1}], 'are for on_fail = "skip"'),
