@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,18 @@ def purge(root: Path, pipeline_id: str, name: str | None, filters: Filters, *, u
                 return 1
             gone = destination.purge_quarantine(table, choice) if rows else 0
             print(f"{gone:,} row(s) of {table.label} deleted from {table.quarantine_place}.")
+            if not rows:
+                there = destination.quarantined(table, KeptChoice(), limit=0)
+                print(f"It keeps {_told(there)}.")
     return 0
+
+
+def _told(kept: Kept) -> str:
+    """Of each rule, how many rows there are."""
+    rows: Counter[str] = Counter()
+    for count in kept.counts:
+        rows[count.rule] += count.rows
+    return ", ".join(f"{count:,} of {rule}" for rule, count in rows.most_common()) or "no row"
 
 
 def _agreed(table: Table, rows: int) -> bool:

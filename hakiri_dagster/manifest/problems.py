@@ -121,13 +121,13 @@ def _wrong_value(details: ErrorDetails, entry: Entry) -> tuple[str, str | None]:
             return f"{where}: {details['msg'][:1].lower()}{details['msg'][1:]}", None
 
 
-def _not_one_of(where: str, value: Any, context: dict[str, Any]) -> tuple[str, str]:
+def _not_one_of(where: str, value: Any, context: dict[str, Any]) -> tuple[str, str | None]:
     expected = str(context.get("expected") or context.get("expected_tags"))
     names = [part.strip().strip("'") for part in expected.replace(" or ", ", ").split(",")]
     written = value.get("type") if isinstance(value, dict) else value
     near = closest(written, names) if isinstance(written, str) else None
     shown = quoted(written) if isinstance(written, str) else _kind(written)
-    hint = f"did you mean `{near}`?" if near else f"one of: {', '.join(names)}"
+    hint = f"did you mean `{near}`?" if near else None
     return f"{where}: {shown} is not one of {', '.join(names)}", hint
 
 

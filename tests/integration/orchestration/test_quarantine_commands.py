@@ -62,6 +62,14 @@ def test_what_is_purged_is_gone_and_the_rest_stays(kept: ShopProject, capsys: Ca
     assert counted(kept, capsys) == {"malformed": 1, "range_age": 1}
 
 
+def test_who_purges_rows_of_a_rule_that_has_none_is_told_which_rules_have(kept: ShopProject, capsys: Capture) -> None:
+    assert purge(kept.root, "shop", None, Filters(rule="regexp_email"), unasked=True) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "0 row(s) of shop/orders deleted from hakiri.quarantine_shop_orders.",
+        "It keeps 2 of regex_email, 1 of malformed, 1 of range_age.",
+    ]
+
+
 def test_a_table_that_has_set_nothing_aside_says_so(csv_shop: Callable[..., ShopProject], capsys: Capture) -> None:
     shop = csv_shop()
     assert show(shop.root, "shop", None, Filters(), 10, as_json=False) == 0
