@@ -119,6 +119,22 @@ def columns_of(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_columns(node)))
 
 
+def uncast(node: Node) -> tuple[str, ...]:
+    """Columns of which more is asked than whether they are NULL, without a word on what to take them for."""
+    return tuple(dict.fromkeys(_uncast(node)))
+
+
+def _uncast(node: Node) -> Iterator[str]:
+    match node:
+        case Column(name):
+            yield name
+        case Cast(value=Column()) | Operation("is_null", (Column(),)) | Call("isnull" | "isnotnull", (Column(),)):
+            return
+        case _:
+            for part in parts(node):
+                yield from _uncast(part)
+
+
 def _columns(node: Node) -> Iterator[str]:
     if isinstance(node, Column):
         yield node.name

@@ -41,6 +41,7 @@ from hakiri_dagster.quality.measures import (
     Unanswered,
     Violations,
 )
+from hakiri_dagster.quality.numerics import numeric_texts
 from hakiri_dagster.quality.validators.registry import digest_of, questions
 
 
@@ -178,7 +179,8 @@ def _counted(live: LiveTable, rules: Sequence[RowRule], schema: SourceSchema) ->
             asked = judges(rules, kinds_of(schema.columns))
             frame = with_verdicts(frame, asked.spark, schema)
             direct = None if asked.spark else reading.direct
-            found = map_rows(frame, direct, RuleCounts(tuple(rules), asked.workers), COUNTS_SCHEMA).collect()
+            counts = RuleCounts(tuple(rules), asked.workers, numeric_texts(schema.columns))
+            found = map_rows(frame, direct, counts, COUNTS_SCHEMA).collect()
         finally:
             reading.close()
     broken = [sum(counts) for counts in zip(*(row["broken"] for row in found), strict=True)]

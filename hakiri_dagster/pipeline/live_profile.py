@@ -15,6 +15,7 @@ from hakiri_dagster.pipeline.direct import map_rows
 from hakiri_dagster.planning.chunks import WHOLE
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality.measures import Tallied
+from hakiri_dagster.quality.numerics import marked, numeric_texts
 from hakiri_dagster.quality.profile import ProfiledColumn, TableProfile, measures_of, profile_of
 from hakiri_dagster.quality.tallies import Tally, add_up, answers_of, packed, tally, unpacked
 
@@ -41,7 +42,7 @@ def _tallied(
         reading = target.read(spark(), schema, None, [WHOLE], {})
     try:
         with translate_spark_errors(label, explain=reading.explain):
-            work = _Tallying(tuple(measures))
+            work = _Tallying(tuple(measures), numeric_texts(schema.columns))
             told = map_rows(reading.frame, reading.direct, work, _TALLIES_SCHEMA)
             for found in told.collect():  # one row a task, never data
                 rows += found["rows"]
@@ -56,11 +57,13 @@ class _Tallying:
     """In Spark's workers."""
 
     measures: tuple[Tallied, ...]
+    numerics: frozenset[str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows, tallies = 0, list[Tally]()
         for batch in batches:
             if batch.num_rows:
                 rows += batch.num_rows
-                tallies = add_up(tallies, [tally(measure, batch) for measure in self.measures])
+                asked = marked(batch, self.numerics)
+                tallies = add_up(tallies, [tally(measure, asked) for measure in self.measures])
         yield pa.RecordBatch.from_pylist([{"rows": rows, "tallies": packed(tallies)}], schema=_TALLIES_ARROW)

@@ -37,6 +37,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.quality.columnar.conditions import Condition
 from hakiri_dagster.quality.expression_rules import judges
 from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure, Tallied
+from hakiri_dagster.quality.numerics import numeric_texts
 from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.quality.validators.registry import Asked
 
@@ -194,6 +195,7 @@ def stage(
         ingested_at=datetime.now(UTC) if table.load.provenance == "full" else None,
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
+        numerics=numeric_texts(reading.schema.columns),
         rules=rows.rules,
         conditions=rows.conditions,
         measures=measures,

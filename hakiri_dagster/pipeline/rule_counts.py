@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hakiri_dagster.manifest.rule_spec import RowRule
 from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
+from hakiri_dagster.quality.numerics import marked
 from hakiri_dagster.quality.row_rules import broken_by
 
 COUNTS_SCHEMA = "rows bigint, broken array<bigint>"
@@ -21,12 +22,13 @@ class RuleCounts:
 
     rules: tuple[RowRule, ...]
     conditions: tuple[Condition, ...]
+    numerics: frozenset[str] = frozenset()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows, broken = 0, [0] * len(self.rules)
         for batch in batches:
             rows += batch.num_rows
-            answered = with_answers(batch, self.conditions)
+            answered = marked(with_answers(batch, self.conditions), self.numerics)
             for place, rule in enumerate(self.rules):
                 found = broken_by(rule, answered)
                 broken[place] += 0 if found is None else found.true_count

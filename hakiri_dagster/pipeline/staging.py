@@ -38,6 +38,7 @@ from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
 from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
 from hakiri_dagster.quality.measures import Tallied
+from hakiri_dagster.quality.numerics import marked
 from hakiri_dagster.quality.row_rules import broken_by, message_of
 
 MALFORMED_RULE = "malformed"
@@ -56,7 +57,8 @@ class StagingPlan:
     """Everything a worker needs, pickled to it.
 
     `strangers` are columns of the source that have no place in the target: a row that holds a value there is set aside.
-    `keeps_misfits`: a value that does not fit is discarded, and its row is not.
+    `keeps_misfits`: a value that does not fit is discarded, and its row is not. `numerics`: columns whose numbers are
+    there as texts.
     """
 
     directory: str
@@ -69,6 +71,7 @@ class StagingPlan:
     ingested_at: datetime | None
     strangers: tuple[str, ...] = ()
     keeps_misfits: bool = False
+    numerics: frozenset[str] = frozenset()
     rules: tuple[RowRule, ...] = ()
     conditions: tuple[Condition, ...] = ()
     measures: tuple[Tallied, ...] = ()
@@ -174,8 +177,9 @@ class _Task:
         keep = np.ones(batch.num_rows, dtype=bool)
         batch = with_answers(self._with_key_verdicts(batch, slices), self._plan.conditions)
         warned: list[Warned] = []
+        asked = marked(batch, self._plan.numerics)
         for index, rule in enumerate(self._plan.rules):
-            found = broken_by(rule, batch)
+            found = broken_by(rule, asked)
             if found is None:
                 continue
             broken = np.asarray(found)
@@ -243,7 +247,7 @@ class _Task:
     ) -> None:
         first = int(slices[0])
         cursor = batch.column(self._plan.cursor) if self._plan.cursor else None
-        measured = batch.select(self._measured) if self._measured else None
+        measured = marked(batch.select(self._measured), self._plan.numerics) if self._measured else None
         if (slices == first).all():
             self._write_slice(first, storable, cursor, measured)
             return

@@ -3,10 +3,12 @@ without a Spark."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.types as at
+from typing_extensions import override
 
 from hakiri_dagster.planning.columns import Column
 
@@ -33,6 +35,16 @@ _SCALARS: Mapping[str, pa.DataType] = {
     "void": pa.null(),
 }
 
+_TEXTS = frozenset({
+    "text", "varchar", "character varying", "char", "character", "bpchar", '"char"', "citext", "name",
+})  # fmt: skip
+_NUMERICS = frozenset({"numeric", "decimal", "dec"})
+_SEVERAL_TEXTS_A_VALUE = frozenset({
+    "interval", "json", "jsonb", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle", "tsquery",
+    "numrange", "nummultirange",
+})  # fmt: skip
+_ARGUMENTS = re.compile(r"\([^)]*\)")
+
 
 def arrow_type(spark_type: str) -> pa.DataType:
     """What a column of a Spark DDL type holds in Arrow; structs and maps as an empty struct."""
@@ -51,7 +63,53 @@ def arrow_type(spark_type: str) -> pa.DataType:
 
 
 def kinds_of(columns: Iterable[Column]) -> dict[str, pa.DataType]:
-    return {column.name: arrow_type(column.spark_type) for column in columns}
+    return {column.name: kind_of(column) for column in columns}
+
+
+def kind_of(column: Column) -> pa.DataType:
+    """As the source has it: text that only stands for values of another type is not taken for text."""
+    kind, native = arrow_type(column.spark_type), NativeText(column.native_type or "text")
+    return native if is_text(kind) and native.base not in _TEXTS else kind
+
+
+class NativeText(pa.ExtensionType):  # type: ignore[misc]  # pyarrow tells no types
+    """Values of a PostgreSQL type that Spark lacks, as PostgreSQL writes them."""
+
+    def __init__(self, native: str) -> None:
+        self.native = native
+        super().__init__(pa.string(), "hakiri.native_text")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self.native.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> NativeText:
+        return cls(serialized.decode())
+
+    @override
+    def __str__(self) -> str:
+        return self.native
+
+    @property
+    def base(self) -> str:
+        """Without its length or digits. That of an array ends with brackets."""
+        name = _ARGUMENTS.sub("", self.native.lower()).strip()
+        return "citext" if name.endswith(".citext") else name
+
+    @property
+    def has_one_text_a_value(self) -> bool:
+        """Equal values are written alike. Types of one's own are taken for enums."""
+        return self.base not in _SEVERAL_TEXTS_A_VALUE and not self.base.endswith("]")
+
+
+def is_numeric_text(kind: pa.DataType) -> bool:
+    """PostgreSQL's `numeric`, where it has more digits than Spark's decimals, or any number of them."""
+    return isinstance(kind, NativeText) and kind.base in _NUMERICS
+
+
+def has_texts(kind: pa.DataType) -> bool:
+    """Of which each value is there as a text, whatever it stands for."""
+    return is_text(kind) or isinstance(kind, NativeText)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -65,7 +123,7 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind)) or is_numeric_text(kind)
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -79,7 +137,7 @@ def is_time(kind: pa.DataType) -> bool:
 def is_scalar(kind: pa.DataType) -> bool:
     """A value that is one thing, which can be told from another by its bytes."""
     return (
-        is_text(kind)
+        has_texts(kind)
         or is_bytes(kind)
         or is_number(kind)
         or is_time(kind)

@@ -3,6 +3,7 @@ them, or, where Arrow does not compute what Spark does, by Spark before, as cond
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,13 +12,15 @@ import pyarrow.types as at
 
 from hakiri_dagster.expressions.judging import holds
 from hakiri_dagster.expressions.reading import read_expression
-from hakiri_dagster.expressions.tree import Kind, columns_of
+from hakiri_dagster.expressions.tree import Kind, columns_of, uncast
 from hakiri_dagster.expressions.written import Judged, Misfit
 from hakiri_dagster.manifest.rule_spec import ExpressionRule, RowRule
-from hakiri_dagster.planning.arrow_types import is_bytes, is_text
+from hakiri_dagster.planning.arrow_types import NativeText, has_texts, is_bytes, is_numeric_text
 from hakiri_dagster.quality.columnar.conditions import Condition
 from hakiri_dagster.quality.columnar.evaluating import Kinds, is_in_arrow
 from hakiri_dagster.quality.verdicts import verdict_of
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,21 @@ def judges(rules: Sequence[RowRule], kinds: Kinds) -> Judges:
 
 def misfit(rule: ExpressionRule, kinds: Kinds) -> str | None:
     """Why it cannot be asked of these columns, all of which it has."""
+    for name in uncast(read_expression(rule.expression)):
+        if isinstance(kind := kinds[name], NativeText):
+            return _without_type(name, kind)
     try:
         condition(rule, {name: (name, kind) for name, kind in kinds.items()})
     except Misfit as wrong:
         return str(wrong)
     return None
+
+
+def _without_type(name: str, kind: NativeText) -> str:
+    quoted = name if _PLAIN_NAME.match(name) else f"`{name}`"
+    as_text = f"CAST({quoted} AS STRING) to ask about its text"
+    as_number = f"CAST({quoted} AS DECIMAL(38, 9)), or " if is_numeric_text(kind) else ""
+    return f"{name} is {kind}, a type that Spark lacks; write {as_number}{as_text}"
 
 
 def condition(rule: ExpressionRule, columns: Mapping[str, tuple[str, pa.DataType]]) -> str:
@@ -59,7 +72,7 @@ def condition(rule: ExpressionRule, columns: Mapping[str, tuple[str, pa.DataType
 
 
 def kind_of(held: pa.DataType) -> Kind:
-    if is_text(held):
+    if has_texts(held):
         return "text"
     if at.is_boolean(held):
         return "boolean"

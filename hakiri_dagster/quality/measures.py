@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import numpy as np
+
 from hakiri_dagster.manifest.rule_spec import FieldTypeName
 from hakiri_dagster.manifest.rule_values import PlainValue
 from hakiri_dagster.quality.comparable import microseconds_since_1970
@@ -169,6 +171,14 @@ class Instant:
         except OverflowError:
             return f"{self.microseconds} µs since 1970"
         return moment.isoformat().removesuffix("+00:00") + "Z"
+
+
+class Single(float):
+    """A number of 32 bits, as it is written: a tenth is 0.1, and not the number of 64 bits that is nearest to it."""
+
+    def __new__(cls, value: float) -> Single:
+        with np.errstate(over="ignore"):
+            return super().__new__(cls, str(np.float32(value)))
 
 
 FEW = 3

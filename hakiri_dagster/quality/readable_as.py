@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from hakiri_dagster.manifest.rule_spec import FieldTypeName
-from hakiri_dagster.planning.arrow_types import is_number, is_text, is_time
+from hakiri_dagster.planning.arrow_types import has_texts, is_number, is_numeric_text, is_text, is_time
+from hakiri_dagster.quality.numerics import shortest
 
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
 _FLOAT = r"(?i)^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*$|^\s*([+-]?inf(inity)?|nan)\s*$"
@@ -25,7 +26,8 @@ _TIME = rf"^\s*[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]{_OF_DAY}\s*{_ZONE}?)?\s*$"
 
 def ever(expected: FieldTypeName, kind: pa.DataType) -> bool:
     """False: no value of a column of this kind is readable so."""
-    return is_text(kind) or _always(expected, kind) or (expected == "integer" and is_number(kind))
+    as_text = has_texts(kind) and not is_number(kind)
+    return as_text or _always(expected, kind) or (expected == "integer" and is_number(kind))
 
 
 def _always(expected: FieldTypeName, kind: pa.DataType) -> bool:
@@ -52,6 +54,8 @@ def _always(expected: FieldTypeName, kind: pa.DataType) -> bool:
 
 def unreadable(array: pa.Array, expected: FieldTypeName) -> pa.BooleanArray | None:
     """None: every value is readable."""
+    if is_numeric_text(array.type):
+        array = shortest(array)
     if _always(expected, array.type):
         return None
     if not is_text(array.type):

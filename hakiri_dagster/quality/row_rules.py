@@ -28,8 +28,17 @@ from hakiri_dagster.manifest.rule_spec import (
     fields_of,
     id_of,
 )
-from hakiri_dagster.planning.arrow_types import is_list, is_number, is_scalar, is_text, is_time
+from hakiri_dagster.planning.arrow_types import (
+    NativeText,
+    has_texts,
+    is_list,
+    is_number,
+    is_scalar,
+    is_text,
+    is_time,
+)
 from hakiri_dagster.quality import comparable, readable_as
+from hakiri_dagster.quality.numerics import texts_of
 from hakiri_dagster.quality.verdicts import verdict_of
 
 Kinds = Mapping[str, pa.DataType]
@@ -55,13 +64,13 @@ def _broken(rule: RowRule, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         case NotNullRule():
             return array.is_null() if array.null_count else None
         case RegexRule(pattern=pattern):
-            return _told_by_value(array, lambda values: pc.invert(pc.match_substring_regex(values, pattern)))
+            return _told_by_value(texts_of(array), lambda values: pc.invert(pc.match_substring_regex(values, pattern)))
         case RangeRule(min=low, max=high):
             return comparable.outside(array, low, high)
         case MaxLengthRule(max=most):
-            return None if _all_within(array, 0, most) else pc.greater(_lengths(array), most)
+            return _longer(texts_of(array), most)
         case MinLengthRule(min=fewest):
-            return None if _all_within(array, fewest, None) else pc.less(_lengths(array), fewest)
+            return _shorter(texts_of(array), fewest)
         case OneOfRule(values=values):
             return pc.and_(array.is_valid(), pc.invert(comparable.among(array, values)))
         case FieldTypeRule(expected=expected):
@@ -82,6 +91,14 @@ def _told_by_value(array: pa.Array, test: Callable[[pa.Array], pa.BooleanArray])
         return test(array)
     encoded = array.dictionary_encode()
     return test(encoded.dictionary).take(encoded.indices)
+
+
+def _longer(array: pa.Array, most: int) -> pa.BooleanArray | None:
+    return None if _all_within(array, 0, most) else pc.greater(_lengths(array), most)
+
+
+def _shorter(array: pa.Array, fewest: int) -> pa.BooleanArray | None:
+    return None if _all_within(array, fewest, None) else pc.less(_lengths(array), fewest)
 
 
 def _all_within(array: pa.Array, fewest: int, most: int | None) -> bool:
@@ -167,7 +184,7 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
         case NotNullRule():
             return None
         case RegexRule():
-            return None if is_text(kind) else f"{field} is {kind}, and a pattern is for text"
+            return None if has_texts(kind) else f"{field} is {kind}, and a pattern is for text"
         case RangeRule(min=low, max=high):
             dates = isinstance(low if low is not None else high, str)
             if dates and not is_time(kind):
@@ -176,17 +193,23 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
                 return f"{field} is {kind}, and the bounds are numbers"
             return None
         case MaxLengthRule() | MinLengthRule():
-            fits = is_text(kind) or is_list(kind) or at.is_binary(kind)
+            fits = has_texts(kind) or is_list(kind) or at.is_binary(kind)
             return None if fits else f"{field} is {kind}, which has no length"
         case OneOfRule(values=values):
             return _other_kind(field, kind, values)
         case FieldTypeRule(expected=expected):
             return None if readable_as.ever(expected, kind) else f"{field} is {kind}, and never a {expected}"
-        case CompareRule(other=other):
-            alike = comparable.alike(kind, kinds[other])
-            return None if alike else f"{field} is {kind} and {other} {kinds[other]}, which do not compare"
+        case CompareRule(op=op, other=other):
+            return None if comparable.alike(kind, op, kinds[other]) else _incomparable(rule, kind, kinds[other])
         case _:
             assert_never(rule)
+
+
+def _incomparable(rule: CompareRule, kind: pa.DataType, other: pa.DataType) -> str:
+    told = f"{rule.field} is {kind} and {rule.other} {other}, which do not compare"
+    if not (isinstance(kind, NativeText) or isinstance(other, NativeText)):
+        return told
+    return f"{told} by {rule.op} here; ask it with a validator of type sql, or let a view of the source convert them"
 
 
 def _other_kind(field: str, kind: pa.DataType, values: Sequence[object]) -> str | None:

@@ -6,14 +6,15 @@ import math
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from hakiri_dagster.planning.arrow_types import is_text, is_time
+from hakiri_dagster.planning.arrow_types import is_numeric_text, is_time
+from hakiri_dagster.quality import numerics
 from hakiri_dagster.quality.comparable import among, microseconds
 from hakiri_dagster.quality.distinct import Sketch, hashes_of
 from hakiri_dagster.quality.measures import (
@@ -26,6 +27,7 @@ from hakiri_dagster.quality.measures import (
     Instant,
     Lowest,
     Nulls,
+    Single,
     Strangers,
     Tallied,
     Texts,
@@ -34,13 +36,13 @@ from hakiri_dagster.quality.measures import (
     ValuesFound,
     Violations,
 )
+from hakiri_dagster.quality.numerics import EXACTLY
 from hakiri_dagster.quality.values_told import texts_of, texts_together, values_of, values_together
 
 Value = int | float | Decimal | Instant
 
 _Known = Value | Violations | Sketch | TextsFound | ValuesFound
 
-_EXACTLY = Context(prec=100)
 _SUMMED_AS_IT_IS = 28
 """Digits of decimals of which 10 billion together have no more than Arrow's sum of them holds."""
 
@@ -114,42 +116,46 @@ def tally(measure: Tallied, rows: pa.RecordBatch) -> Tally:
         case Nulls():
             return Tally(measure, array.null_count)
         case Lowest():
-            return Tally(measure, _extreme(_numbers(array), pc.min, "min"))
+            return Tally(measure, _extreme(array, pc.min, "min"))
         case Highest():
-            return Tally(measure, _extreme(_numbers(array), pc.max, "max"))
+            return Tally(measure, _extreme(array, pc.max, "max"))
         case Total():
-            return Tally(measure, _total(_numbers(array)))
+            return Tally(measure, _total(array))
         case Distinct(exact=exact, keeps=keeps):
-            return Tally(measure, Sketch.of(hashes_of(array), exact, keeps))
+            return Tally(measure, Sketch.of(hashes_of(_told_apart(array)), exact, keeps))
         case Texts():
             return Tally(measure, texts_of(array))
         case Frequent(most=most):
-            return Tally(measure, values_of(array, most))
+            return Tally(measure, values_of(_told_apart(array), most))
         case Strangers(values=values):
             return Tally(measure, _strangers(array, values))
         case _:
             assert_never(measure)
 
 
-def _numbers(array: pa.Array) -> pa.Array:
-    """Numbers that no type of Spark's holds travel as texts."""
-    return array.cast(pa.float64()) if is_text(array.type) else array
+def _told_apart(array: pa.Array) -> pa.Array:
+    """By their bytes."""
+    return numerics.shortest(array) if is_numeric_text(array.type) else array
 
 
 def _extreme(array: pa.Array, extreme: Callable[[pa.Array], pa.Scalar], which: str) -> Value | None:
     if is_time(array.type):
         moment = extreme(microseconds(array)).as_py()
         return None if moment is None else Instant(moment)
+    if is_numeric_text(array.type):
+        return numerics.extreme(array, highest=which == "max")
     if at.is_floating(array.type) and which == "max" and pc.any(pc.is_nan(array)).as_py():
         return math.nan
     found: Value | None = extreme(array).as_py()
-    return found
+    return Single(found) if at.is_float32(array.type) and isinstance(found, float) else found
 
 
 def _total(array: pa.Array) -> Value | None:
     """Exact, but of floats."""
     if array.null_count == len(array):
         return None
+    if is_numeric_text(array.type):
+        return numerics.total(array)
     if at.is_integer(array.type):
         return _whole_total(array)
     if at.is_floating(array.type):
@@ -171,7 +177,7 @@ def _strangers(array: pa.Array, values: Sequence[object]) -> Violations:
     if not pc.any(strangers).as_py():
         return Violations(0)
     strange = array.filter(strangers)
-    few = pc.unique(strange)[:FEW].cast(pa.string()).to_pylist()
+    few = pc.unique(numerics.texts_of(strange))[:FEW].cast(pa.string()).to_pylist()
     return Violations(len(strange), tuple(value[:SHOWN_CHARACTERS] for value in few))
 
 
@@ -191,7 +197,7 @@ def _merged(measure: Tallied, one: _Known, other: _Known) -> _Known:
         case Lowest() | Highest(), int() | float() | Decimal(), int() | float() | Decimal():
             return _further(measure, one, other)
         case Total(), Decimal(), Decimal():
-            return _EXACTLY.add(one, other)
+            return EXACTLY.add(one, other)
         case Nulls() | Total(), int() | float(), int() | float():
             return one + other
         case _:

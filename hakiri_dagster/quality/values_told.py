@@ -13,7 +13,7 @@ import pyarrow.types as at
 
 from hakiri_dagster.manifest.rule_spec import FieldTypeName
 from hakiri_dagster.planning.arrow_types import is_number, is_text
-from hakiri_dagster.quality.measures import TextsFound, ValuesFound
+from hakiri_dagster.quality.measures import Single, TextsFound, ValuesFound
 from hakiri_dagster.quality.readable_as import unreadable
 
 SHOWN_CHARACTERS = 60
@@ -75,7 +75,10 @@ def values_of(array: pa.Array, most: int) -> ValuesFound:
 def _told(values: pa.Array) -> list[Any]:
     if not (is_text(values.type) or at.is_boolean(values.type) or is_number(values.type)):
         return [_NO_FRACTION.sub("", value) for value in values.cast(pa.string()).to_pylist()]
-    return ["NaN" if value != value else value for value in values.to_pylist()]
+    found = values.to_pylist()
+    if at.is_float32(values.type):
+        found = [float(Single(value)) for value in found]
+    return ["NaN" if value != value else value for value in found]
 
 
 def values_together(one: ValuesFound, other: ValuesFound, most: int) -> ValuesFound:

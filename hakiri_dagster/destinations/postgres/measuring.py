@@ -45,6 +45,7 @@ from hakiri_dagster.quality.measures import (
     Rows,
     RowsAtSource,
     RowsSetAside,
+    Single,
     Strangers,
     Total,
     Unanswered,
@@ -143,7 +144,10 @@ def _strange(column: sql.Identifier, values: Sequence[PlainValue]) -> sql.Compos
 
 
 def _as_text(value: PlainValue) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    """A float as it is written: 1e39 has no digits but zeros behind the one."""
+    if isinstance(value, float) and value.is_integer():
+        return f"{Decimal(repr(value)).to_integral_value():f}"
+    return str(value)
 
 
 def _told(connection: Connection, rows: AskedRows, measure: InPassing, value: Any) -> Answer:
@@ -157,6 +161,8 @@ def _told(connection: Connection, rows: AskedRows, measure: InPassing, value: An
             return Instant(int(value))
         case Total(column=column) if value is not None and _type(column, rows).name in _WHOLE:
             return int(value)
+        case Lowest(column=column) | Highest(column=column) if isinstance(value, float):
+            return Single(value) if _type(column, rows).name == "real" else value
         case Rows() | Nulls() | Distinct() | Lowest() | Highest() | Total():
             return _number(value)
         case _:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from hakiri_dagster.expressions.tree import Number
-from hakiri_dagster.planning.arrow_types import is_bytes, is_number, is_text
+from hakiri_dagster.planning.arrow_types import has_texts, is_bytes, is_number
 from hakiri_dagster.quality.columnar.values import Cells, NotInArrow, Value, by_column, column_of, nulls, numbers
 
 TEXT = pa.large_string()
@@ -33,7 +33,7 @@ _EXACT_DIGITS, _EXACT_SCALE = 15, 22
 
 def settled(kind: pa.DataType) -> pa.DataType:
     """The type in which values of this kind are computed."""
-    if is_text(kind):
+    if has_texts(kind):
         return TEXT
     if is_bytes(kind):
         return BYTES

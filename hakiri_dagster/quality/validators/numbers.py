@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 
 from hakiri_dagster.manifest.rule_values import Bound, moment_of
-from hakiri_dagster.quality.measures import Answer, Instant
+from hakiri_dagster.quality.measures import Answer, Instant, Single
 
 Measured = int | float | Decimal | Instant
 
@@ -34,6 +34,8 @@ def within(value: Measured, low: Bound | None, high: Bound | None) -> bool:
 def _less(one: Measured | Bound, other: Measured | Bound) -> bool:
     if isinstance(one, Instant | str) or isinstance(other, Instant | str):
         return _instant(one) < _instant(other)
+    if isinstance(one, Single) or isinstance(other, Single):
+        return bool(_single(one) < _single(other))
     if isinstance(one, Decimal) or isinstance(other, Decimal):
         return _decimal(one) < _decimal(other)
     return one < other
@@ -45,6 +47,14 @@ def _instant(value: Measured | Bound) -> Instant:
     if not isinstance(value, Instant):
         raise TypeError(f"{value!r} is no time")
     return value
+
+
+def _single(value: Measured | Bound) -> float:
+    """In the precision of 32 bits, unless that is too small."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number of 32 bits")
+    number = Single(value)
+    return number if math.isfinite(number) else float(value)
 
 
 def _decimal(value: float | Decimal) -> Decimal:
@@ -62,5 +72,5 @@ def plotted(value: Measured) -> int | float | None:
     """As a chart takes it: hours since 1970 of a time would say nothing, and NaN has no place."""
     if isinstance(value, Instant):
         return None
-    number = float(value) if isinstance(value, Decimal) else value
+    number = value if isinstance(value, int) else float(value)
     return number if math.isfinite(number) else None

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hakiri_dagster.quality.measures import Distinct, Instant, Nulls, Tallied, TextsFound
+from hakiri_dagster.quality.numerics import marked
 from hakiri_dagster.quality.profile import (
     FEW_VALUES,
     ColumnProfile,
@@ -29,6 +30,7 @@ def profiled(column: ProfiledColumn, *parts: Sequence[Any], asked: Sequence[Tall
     tallies: list[Any] = []
     for part in parts:
         batch = pa.record_batch({column.name: pa.array(part, column.kind)})
+        batch = marked(batch, {column.name} if column.number_as_text else set())
         tallies = add_up(tallies, unpacked(packed([tally(one, batch) for one in measures])))
     return profile_of([column], sum(map(len, parts)), answers_of(measures, tallies)).columns[0]
 

@@ -49,6 +49,8 @@ def breaking(asked: RowRule, values: Any, **others: Any) -> list[int]:
         ({"type": "range", "max": 0.105}, CENTS, [1]),
         ({"type": "range", "max": 1e300}, CENTS, []),
         ({"type": "range", "min": 0, "max": 1}, [0.5, float("nan"), float("inf"), None], [1, 2]),
+        ({"type": "range", "min": 0.1, "max": 0.1}, pa.array([0.1, 0.10000001, 0.09999999], pa.float32()), [1, 2]),
+        ({"type": "range", "max": 1e300}, pa.array([0.1, float("inf")], pa.float32()), [1]),
         ({"type": "range", "min": "2024-01-01", "max": "2024-01-31"}, DAYS, [2]),
         ({"type": "range", "min": "2024-01-01T12:00:00Z"}, NOON, []),
         ({"type": "range", "min": "2024-01-01T13:30:00+01:00"}, NOON, [0]),

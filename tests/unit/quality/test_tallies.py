@@ -101,3 +101,8 @@ def test_parts_add_up_to_the_whole(measure: ColumnMeasure, values: list[int | No
         assert (whole.rows, set(whole.few)) == (apart.rows, set(apart.few)) or len(whole.few) == 3
     else:
         assert whole == apart
+
+
+def test_numbers_of_32_bits_are_told_as_they_are_written() -> None:
+    assert repr(answer(Highest("v"), pa.float32(), [0.05], [0.1])) == "0.1"
+    assert repr(answer(Lowest("v"), pa.float32(), [0.1, None])) == "0.1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -10,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from hakiri_dagster.manifest.validator_spec import id_of
-from hakiri_dagster.quality.measures import Highest, Instant, Lowest, Nulls, Rows, Total
+from hakiri_dagster.quality.measures import Highest, Instant, Lowest, Nulls, Rows, Single, Total
 from tests.unit.quality.validators.judging import declared, judged, misfits
 
 
@@ -86,3 +87,12 @@ def test_bounds_are_of_the_column_s_kind() -> None:
     assert misfits(declared("range", column="c", min="2024-01-01"), c=pa.int8()) == [
         "validator values_range_c: c is int8, and the bounds are dates"
     ]
+
+
+def test_a_number_of_32_bits_has_bounds_of_32_bits() -> None:
+    tenth = {Highest("c"): Single(0.1)}
+    verdict = judged(declared("range", column="c", of="max", min=0.1, max=0.1), tenth)
+    assert (verdict.passed, verdict.observed, verdict.numbers) == (True, "max 0.1 of c", {"max": 0.1})
+    assert judged(declared("range", column="c", of="max", max=0.0999999999), tenth).passed
+    assert not judged(declared("range", column="c", of="max", max=0.09999), tenth).passed
+    assert not judged(declared("range", column="c", of="max", max=1e300), {Highest("c"): Single(math.inf)}).passed
