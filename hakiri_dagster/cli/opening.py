@@ -14,11 +14,18 @@ from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Pipeline, Project, Table
 from hakiri_dagster.security.secrets import RedactingFilter
 
+_TOLD_AS_ERRORS = ("psycopg", "sqlalchemy.pool")
+"""A server that goes away, which these log when they put its connections away, is told as an error, and tried again."""
+
 
 def opened_project(root: Path) -> Project:
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(RedactingFilter())
-    logging.basicConfig(level=_log_level(os.environ.get("HAKIRI_LOG") or "WARNING"), handlers=[handler])
+    asked = os.environ.get("HAKIRI_LOG")
+    logging.basicConfig(level=_log_level(asked or "WARNING"), handlers=[handler])
+    if not asked:
+        for name in _TOLD_AS_ERRORS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     return load_project(root)
 
 
