@@ -13,5 +13,11 @@ def closest(written: str, known: Iterable[str]) -> str | None:
     return by_plain[near[0]] if near else None
 
 
+def or_rather(written: str, known: Iterable[str]) -> str:
+    """To be put behind what is said of a name that is not known."""
+    near = closest(written, known)
+    return f"; did you mean {near}?" if near else ""
+
+
 def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")

@@ -12,6 +12,7 @@ from hakiri_dagster.destinations.postgres.conversion import wire_for
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
 from hakiri_dagster.destinations.postgres.quarantine_objections import quarantine_objections
 from hakiri_dagster.destinations.postgres.swap.leftovers import is_ours
+from hakiri_dagster.manifest.spelling import or_rather
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.columns import SourceSchema
@@ -66,8 +67,8 @@ def _unknown_names(table: Table, present: frozenset[str]) -> list[str]:
     keys = [name for name in table.primary_key if name not in present]
     types = [name for name in table.columns if name not in present]
     return [
-        *(f"the primary_key names {name}, which the source does not have" for name in keys),
-        *(f"`columns` names {name}, which the source does not have" for name in types),
+        *(f"the primary_key names {name}, which the source does not have{or_rather(name, present)}" for name in keys),
+        *(f"`columns` names {name}, which the source does not have{or_rather(name, present)}" for name in types),
     ]
 
 

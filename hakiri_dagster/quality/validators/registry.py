@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from hakiri_dagster.manifest import validator_spec as spec
+from hakiri_dagster.manifest.spelling import or_rather
 from hakiri_dagster.manifest.validator_spec import DatasetValidator, columns_of, id_of, scope_of
 from hakiri_dagster.quality.distinct import MOST_EXACT
 from hakiri_dagster.quality.measures import (
@@ -111,7 +112,8 @@ def objections(validators: Sequence[DatasetValidator], kinds: Kinds) -> Iterator
     for validator in validators:
         absent = [column for column in columns_of(validator) if column not in kinds]
         for column in absent:
-            yield f"validator {id_of(validator)} is about {column}, which the source does not have"
+            told = f"validator {id_of(validator)} is about {column}, which the source does not have"
+            yield f"{told}{or_rather(column, kinds)}"
         if not absent:
             for wrong in _KINDS[type(validator)].misfits(validator, kinds):
                 yield f"validator {id_of(validator)}: {wrong}"

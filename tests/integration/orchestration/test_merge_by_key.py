@@ -70,3 +70,15 @@ def test_of_files_that_are_loaded_together_the_cursor_decides(csv_shop: Callable
     shop.file("data/orders/2.csv", "id,v,n\n1,new,3\n2,old,8\n")
     assert shop.apply()["orders"]["error"] is None
     assert shop.column("orders", "v") == ["new", "new"]
+
+
+def test_names_in_another_letter_case_are_told_with_those_that_were_meant(csv_shop: Callable[..., ShopProject]) -> None:
+    shop = csv_shop(primary_key=["ID"], columns={"NAME": "text"}, load={"mode": "upsert"})
+    shop.file("data/orders.csv", "id,name\n1,ann\n")
+    error = shop.apply()["orders"]["error"]
+    for told in (
+        "the primary_key names ID, which the source does not have; did you mean id?",
+        "`columns` names NAME, which the source does not have; did you mean name?",
+        "the upsert_key names columns that the source does not have: ID; did you mean id?",
+    ):
+        assert told in error

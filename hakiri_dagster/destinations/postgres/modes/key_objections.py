@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hakiri_dagster.destinations.contract import PROVENANCE_COLUMNS
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection
+from hakiri_dagster.manifest.spelling import or_rather
 
 _PARTITION_KEY = """
 SELECT coalesce(pg_catalog.array_agg(DISTINCT a.attname::text), '{}'), bool_or(k.attnum = 0)
@@ -33,7 +34,8 @@ def column_objections(mode: str, key: Sequence[str], columns: Sequence[str], oth
         return [f"mode {mode} needs an upsert_key or a primary_key"]
     missing = [column for column in key if column not in columns]
     if missing:
-        return [f"the upsert_key names columns that the source does not have: {', '.join(missing)}"]
+        told = "".join(or_rather(column, columns) for column in missing)
+        return [f"the upsert_key names columns that the source does not have: {', '.join(missing)}{told}"]
     if not set(columns) - set(key) - PROVENANCE_COLUMNS:
         return [f"the upsert_key names every column, so {otherwise}"]
     return []
