@@ -21,6 +21,7 @@ from hakiri_dagster.pipeline.key_runs import RUN_ROWS, Runs
 from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
+from hakiri_dagster.quality.numerics import marked, told_apart
 from hakiri_dagster.quality.verdicts import verdict_of
 
 SEEN_SCHEMA = "file string, rows bigint, slice int, checksum bigint"
@@ -30,24 +31,25 @@ _SEEN_ARROW = pa.schema([("file", pa.string()), ("rows", pa.int64()), ("slice", 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`place`: of the rule among the others of its type."""
+    """`place`: of the rule among the others of its type. `numerics`: columns whose numbers are there as texts."""
 
     place: int
     fields: tuple[str, ...]
     verdict: str
+    numerics: frozenset[str] = frozenset()
 
     def of(self, batch: pa.RecordBatch, slices: Slices, seed: int) -> tuple[npt.NDArray[np.bool_], Digests]:
         """Which rows have one, for NULL is none, and the digests of these."""
-        columns = [batch.column(name) for name in self.fields]
+        columns = [told_apart(column) for column in marked(batch.select(list(self.fields)), self.numerics).columns]
         keyed = keyed_rows(columns)
         if not keyed.all():
             columns = [column.filter(pa.array(keyed)) for column in columns]
         return keyed, digests_of(columns, self.place, slices[keyed], seed)
 
 
-def keys_of(rules: Sequence[RowRule]) -> tuple[Key, ...]:
+def keys_of(rules: Sequence[RowRule], numerics: frozenset[str] = frozenset()) -> tuple[Key, ...]:
     unique = [rule for rule in rules if isinstance(rule, UniqueRule)]
-    return tuple(Key(place, fields_of(rule), verdict_of(rule)) for place, rule in enumerate(unique))
+    return tuple(Key(place, fields_of(rule), verdict_of(rule), numerics) for place, rule in enumerate(unique))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,10 @@ class KeyPlan:
     run_rows: int
 
     @classmethod
-    def of(cls, table: Table, directory: Path, splitter: Splitter) -> KeyPlan:
+    def of(cls, table: Table, directory: Path, splitter: Splitter, numerics: frozenset[str]) -> KeyPlan:
         return cls(
             directory=str(directory),
-            keys=keys_of(table.validation.row_level),
+            keys=keys_of(table.validation.row_level, numerics),
             splitter=splitter,
             cursor=cursor_of(table),
             keeps_misfits=table.contract == "discard_value",

@@ -180,7 +180,8 @@ def stage(
 ) -> Staging:
     """Sets Spark to work. `fences` are the slices', in their order."""
     table, reading, tag = way.table, rows.reading, spark_tag(way.holder)
-    keys = KeyPlan.of(table, directory, rows.splitter)
+    numerics = numeric_texts(reading.schema.columns)
+    keys = KeyPlan.of(table, directory, rows.splitter, numerics)
     same_twice = rows.direct is not None and rows.direct.same_twice
     with translate_spark_errors():
         encoder = way.destination.encoder_plan(table, target, arrow_columns(rows.frame, loaded))
@@ -195,7 +196,7 @@ def stage(
         ingested_at=datetime.now(UTC) if table.load.provenance == "full" else None,
         strangers=tuple(column.name for column in reading.schema.columns if loaded.column(column.name) is None),
         keeps_misfits=table.contract == "discard_value",
-        numerics=numeric_texts(reading.schema.columns),
+        numerics=numerics,
         rules=rows.rules,
         conditions=rows.conditions,
         measures=measures,

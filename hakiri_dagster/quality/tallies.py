@@ -122,20 +122,15 @@ def tally(measure: Tallied, rows: pa.RecordBatch) -> Tally:
         case Total():
             return Tally(measure, _total(array))
         case Distinct(exact=exact, keeps=keeps):
-            return Tally(measure, Sketch.of(hashes_of(_told_apart(array)), exact, keeps))
+            return Tally(measure, Sketch.of(hashes_of(numerics.told_apart(array)), exact, keeps))
         case Texts():
             return Tally(measure, texts_of(array))
         case Frequent(most=most):
-            return Tally(measure, values_of(_told_apart(array), most))
+            return Tally(measure, values_of(numerics.told_apart(array), most))
         case Strangers(values=values):
             return Tally(measure, _strangers(array, values))
         case _:
             assert_never(measure)
-
-
-def _told_apart(array: pa.Array) -> pa.Array:
-    """By their bytes."""
-    return numerics.shortest(array) if is_numeric_text(array.type) else array
 
 
 def _extreme(array: pa.Array, extreme: Callable[[pa.Array], pa.Scalar], which: str) -> Value | None:

@@ -224,7 +224,7 @@ def test_a_load_from_postgresql_is_profiled_by_the_types_of_its_target(shop: Sho
     rows = {record.data["column"]: record.data for record in told["load_profile"].records}
     assert {name: (row["type"], row["nulls"], row["distinct"], row["max"]) for name, row in rows.items()} == {
         "id": ("bigint", 0, "41", "41"),
-        "price": ("numeric", 0, "41", "nan"),
+        "price": ("numeric", 0, "41", "NaN"),
         "doc": ("jsonb", 1, None, None),
         "key": ("uuid", 1, "40", None),
         "tags": ("text[]", 1, None, None),

@@ -92,6 +92,18 @@ def test_numeric_has_ranges_and_lists_of_values(shop: ShopProject) -> None:
     assert loaded["values_range_v"] == (False, f"min 0.1, max {FORTY} of v")
 
 
+def test_equal_numbers_are_one_key_however_they_are_written(shop: ShopProject) -> None:
+    declare(
+        shop,
+        "id int, v numeric",
+        f"(1, 1.0), (2, 1.00), (3, {FORTY}), (4, {FORTY}.0), (5, {FORTY}.1), (6, 'NaN'), (7, 'NaN'), (8, NULL)",
+        {"type": "unique_within_load", "id": "once", "field": "v"},
+    )
+    assert shop.apply()["orders"]["error"] is None
+    assert kept(shop) == {"once": [1, 2, 3, 4, 6, 7]}
+    assert checked(shop)["once"] == (False, "6 of 8 row(s) break it")
+
+
 def test_a_tenth_of_32_bits_is_a_tenth_wherever_it_is_asked(shop: ShopProject) -> None:
     declare(
         shop,
