@@ -28,6 +28,7 @@ from hakiri_dagster.manifest.rule_spec import (
     fields_of,
     id_of,
 )
+from hakiri_dagster.manifest.spelling import or_rather
 from hakiri_dagster.planning.arrow_types import (
     NativeText,
     has_texts,
@@ -166,7 +167,7 @@ def objections(rules: Sequence[RowRule], kinds: Kinds, *, whose: str = "the sour
     for rule in rules:
         absent = [field for field in fields_of(rule) if field not in kinds]
         for field in absent:
-            yield f"rule {id_of(rule)} is about {field}, which {whose} does not have"
+            yield f"rule {id_of(rule)} is about {field}, which {whose} does not have{or_rather(field, kinds)}"
         if not absent and (wrong := _misfit(rule, kinds)) is not None:
             yield f"rule {id_of(rule)}: {wrong}"
 

@@ -107,6 +107,12 @@ def test_a_pattern_finds_the_same_rows_among_few_values_and_among_many(other: st
     ]
 
 
+def test_a_column_that_is_not_there_is_told_with_the_one_that_may_be_meant() -> None:
+    asked = rule(type="regex", id="named", field="Name", pattern="x")
+    told = "rule named is about Name, which the source does not have; did you mean name?"
+    assert list(objections([asked], {"id": pa.int64(), "name": pa.string()})) == [told]
+
+
 def test_dates_compare_to_times() -> None:
     assert breaking(rule(type="compare", op="<=", other="w"), DAYS[:2], w=NOON) == []
 
