@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from hakiri_dagster.cli.suggest_command import suggested
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.test_check_command import checked
 from tests.integration.orchestration.test_validators import evaluation
@@ -111,7 +113,7 @@ def test_a_tenth_of_32_bits_is_a_tenth_wherever_it_is_asked(shop: ShopProject) -
         "(1, 0.1), (2, 0.05)",
         {"type": "range", "id": "tenth", "field": "v", "min": 0.05, "max": 0.1},
         {"type": "range", "id": "more", "field": "v", "min": 0.06},
-        range={"column": "v", "max": 0.1, "on_fail": "warn"},
+        range={"column": "v", "max": 0.0999999999, "on_fail": "warn"},
     )
     assert shop.apply()["orders"]["error"] is None
     found = evaluation(shop, "values_range_v")
@@ -174,3 +176,16 @@ def test_what_has_one_text_for_each_value_is_asked_by_its_text(shop: ShopProject
     expected = {"same": [2], "sad": [2], "v4": [2], "short": [2], "cast": [2]}
     assert kept(shop) == expected
     assert {name for name, (passed, _) in checked(shop).items() if not passed} == set(expected)
+
+
+def test_only_what_can_be_asked_of_the_source_is_suggested(shop: ShopProject) -> None:
+    rows = ", ".join(f"({i}, {i}.5, '{1 + i % 2} days')" for i in range(60))
+    declare(shop, "id int, amount numeric, lasts interval", rows)
+    shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.orders (id int, amount numeric, lasts text)")
+    assert shop.apply()["orders"]["error"] is None
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        text = suggested(runtime, table)
+    proposed = {(rule["type"], rule["field"]) for rule in json.loads(f"{{{text}}}")["validate"]["row_level"]}
+    assert {("range", "amount"), ("not_null", "lasts")} <= proposed
+    assert ("one_of", "lasts") not in proposed
