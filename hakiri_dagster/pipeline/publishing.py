@@ -87,7 +87,8 @@ def _committed(way: Way, survey: Survey, prepared: Prepared) -> LedgerEntry:
 
 
 def _prepared_anew(way: Way, survey: Survey, prepared: Prepared) -> PreparedLoad:
-    """What was published since may have changed what the gates say, and which rows the destination refuses."""
+    """What was published since may have changed what the gates say, and which rows the destination refuses. Hooks
+    run again, for what they did went with the lost transaction; those of the first try were told."""
     slice_ = prepared.slice
     load = way.destination.prepare(slice_.load, slice_.candidate)
     try:

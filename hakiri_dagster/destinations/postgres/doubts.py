@@ -83,8 +83,10 @@ def _new_columns(connection: Connection, table: Table, schema: SourceSchema) -> 
 
 
 def _not_comparable(connection: Connection, place: Relation, measure: Orphans, own_type: str) -> str | None:
+    """By PostgreSQL's own operator, as the load asks: who may create things where names are looked up may have made a
+    better fitting one, and planning runs its code."""
     column = stored_name(measure.ref_column)
-    statement = sql.SQL("SELECT 1 FROM {} WHERE {} = CAST(NULL AS {}) LIMIT 0").format(
+    statement = sql.SQL("SELECT 1 FROM {} WHERE {} OPERATOR(pg_catalog.=) CAST(NULL AS {}) LIMIT 0").format(
         relation(*place), sql.Identifier(column), sql.SQL(own_type)
     )
     try:

@@ -108,6 +108,21 @@ def test_nothing_of_it_runs_when_a_column_refers_to_it(shop: Shop, where: str) -
     assert [doubt.reason.partition(" a SELECT")[0] for doubt in doubts] == ["id cannot refer to bi.t:"]
 
 
+def test_an_operator_that_fits_better_than_postgresqls_own_is_not_asked(shop: Shop) -> None:
+    """Where names are looked up, somebody else may make things; planning runs what can be folded."""
+    shop.query("GRANT CREATE ON SCHEMA public TO analyst")
+    by_analyst(
+        shop,
+        "CREATE TABLE bi.t (a varchar);"
+        "CREATE FUNCTION public.same(varchar, text) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT bi.evil() = 1';"
+        "CREATE OPERATOR public.= (LEFTARG = varchar, RIGHTARG = text, FUNCTION = public.same)",
+    )
+    measure = Orphans("customer", "bi", "t", "a")
+    assert shop.destination.doubts(shop.table, (measure,), None) == ()
+    assert isinstance(shop.destination.ask(shop.table, (measure,))[measure], Violations)
+    assert not is_superuser(shop)
+
+
 def test_what_is_explained_stays_as_it_was_judged(shop: Shop) -> None:
     """The lock that is waited for is another's index, made between the judgement and the plan."""
     waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'bi.plain'::regclass"
