@@ -87,9 +87,17 @@ class Runs:
         if not self._rows:
             return
         digests = np.concatenate(self._waiting)
-        digests = np.take(digests, np.argsort(digests[:, 0]), axis=0)
-        self.written.append((write_keys(self._directory, "run", digests), self._rows))
+        digests = _twice_at_most(np.take(digests, np.argsort(digests[:, 0]), axis=0))
+        self.written.append((write_keys(self._directory, "run", digests), len(digests)))
         self._waiting, self._rows = [], 0
+
+
+def _twice_at_most(digests: Digests) -> Digests:
+    """So that a key that all rows have makes no range large: more than twice is no more than twice."""
+    same = (digests[1:] == digests[:-1]).all(axis=1)
+    again = np.zeros(len(digests), dtype=bool)
+    again[2:] = same[1:] & same[:-1]
+    return digests[~again] if again.any() else digests
 
 
 @dataclass(frozen=True, slots=True)

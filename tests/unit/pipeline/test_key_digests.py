@@ -20,7 +20,7 @@ from hakiri_dagster.errors import SourceUnavailable
 from hakiri_dagster.pipeline.key_digests import Digests, added, checksums, digests_of, keyed_rows, signed
 from hakiri_dagster.pipeline.key_lookup import KeyLookup, RepeatedKeys
 from hakiri_dagster.pipeline.key_plan import Key, KeyPlan
-from hakiri_dagster.pipeline.key_runs import KeyFile, Merge, bounds_of, places_of, repeated, write_keys
+from hakiri_dagster.pipeline.key_runs import KeyFile, Merge, Runs, bounds_of, places_of, repeated, write_keys
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
 from hakiri_dagster.planning.chunks import CursorRange, Interval, WholeTable
 
@@ -171,6 +171,17 @@ def test_every_row_of_a_group_is_marked_in_its_own_slice(tmp_path: Path) -> None
     assert marked.column("once").to_pylist() == [False, True, False, True, True, False, True, False, True]
     assert marked.column("pair").to_pylist() == marked.column("once").to_pylist()
     repeated_keys.refuse_others(sums)
+
+
+def test_a_key_that_all_rows_have_takes_no_more_room_than_one_that_repeats(tmp_path: Path) -> None:
+    runs = Runs(tmp_path, run_rows=1000)
+    for _ in range(3):
+        runs.add(_array([(7, 7)] * 998 + [(7, 8), (9, 9)]))
+    assert [rows for _, rows in runs.written] == [4, 4, 4]
+    merge = Merge(str(tmp_path), tuple(name for name, _ in runs.written), 1)
+    file = merge.repeated(0)
+    assert file is not None
+    assert KeyFile.open(tmp_path / file).between(0, 2**64).tolist() == [[7, 7], [7, 8], [9, 9]]
 
 
 def test_rows_of_chunks_that_are_not_loaded_do_not_count(tmp_path: Path) -> None:
