@@ -16,7 +16,7 @@ Slices = np.ndarray[Any, np.dtype[np.int32]]
 _ROWS_AT_ONCE = 1000
 
 NO_MARKER = 0
-"""Of the only file of a reading."""
+"""Of the only file of a reading, and of rows of no file."""
 
 
 class Place(NamedTuple):
@@ -77,5 +77,5 @@ class Places:
 def _markers(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     if FILE_COLUMN not in rows.schema.names:
         return np.full(rows.num_rows, NO_MARKER, dtype=np.int64)
-    markers: np.ndarray[tuple[int], np.dtype[np.int64]] = rows.column(FILE_COLUMN).to_numpy()
+    markers: np.ndarray[tuple[int], np.dtype[np.int64]] = rows.column(FILE_COLUMN).fill_null(NO_MARKER).to_numpy()
     return markers

@@ -11,7 +11,7 @@ from hakiri_dagster.pipeline.places import Place, Places
 FILES = (FileOrigin(11, "a.csv", b"a"), FileOrigin(22, "b.csv", b"b"))
 
 
-def runs(places: Places, slices: list[int], **columns: list[int]) -> list[tuple[int, int, Place]]:
+def runs(places: Places, slices: list[int], **columns: pa.Array | list[int]) -> list[tuple[int, int, Place]]:
     rows = pa.record_batch({"v": list(range(len(slices))), **columns})
     places.note(rows)
     return list(places.runs(rows, np.array(slices, dtype=np.int32)))
@@ -35,6 +35,8 @@ def test_rows_of_several_files_are_told_file_by_file() -> None:
 
 def test_rows_of_no_file_are_told_together() -> None:
     assert runs(Places(()), [3, 3]) == [(0, 2, Place())]
+    markers = pa.array([None, None, 22], pa.int64())
+    assert runs(Places(FILES), [3, 3, 3], **{FILE_COLUMN: markers}) == [(0, 2, Place()), (2, 3, Place("b.csv"))]
 
 
 def test_never_are_too_many_rows_told_together() -> None:
