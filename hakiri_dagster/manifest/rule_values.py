@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -9,6 +10,8 @@ from pydantic import BeforeValidator
 
 from hakiri_dagster.errors import UnsafeExpression
 from hakiri_dagster.manifest.field_types import Flag, Number, Text, Whole, quoted, wrong
+
+_FARTHEST = int(sys.float_info.max)
 
 
 def _bound(value: Any) -> Any:
@@ -21,6 +24,10 @@ def _bound(value: Any) -> Any:
                 f"{quoted(value)} is neither a number nor a date",
                 'write numbers without quotes, dates like "2024-01-31" and times like "2024-01-31T06:00:00Z"',
             ) from None
+    if isinstance(value, int) and abs(value) > _FARTHEST:
+        raise wrong(
+            "it is beyond all numbers that a column may hold as floats", "leave the bound out, or write a smaller one"
+        )
     return value
 
 

@@ -23,8 +23,7 @@ _NUMERIC = NativeText("numeric")
 
 _NUMBER = r"(?i)^([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,9})?|[+-]?inf(inity)?|nan)$"
 _SHORTEST = r"^(-?(0\.[0-9]*[1-9]|[1-9][0-9]*(\.[0-9]*[1-9])?)|0|NaN|-?Infinity)$"
-_MOST_DIGITS = 200_000
-"""PostgreSQL has no number with more of them before or behind the point."""
+_MOST_WRITTEN_OUT = 300
 
 EXACTLY = Context(prec=100, traps=[])
 _SUMMED = pa.decimal256(76, 38)
@@ -89,10 +88,12 @@ def outside(array: pa.Array, low: float | str | None, high: float | str | None) 
 
 
 def shortest(array: pa.Array) -> pa.StringArray:
-    """A text for each value, the same for equal ones: without zeros at the end. What is no number stays as it is."""
+    """A text for each value, the same for equal ones: without zeros at the end; of many digits, with an exponent. What
+    is no number stays as it is."""
     texts = pc.replace_substring_regex(array.storage, r"(\.[0-9]*?)0+$", r"\1")
     texts = pc.replace_substring_regex(texts, r"\.$", "")
-    odd = pc.fill_null(pc.invert(pc.match_substring_regex(texts, _SHORTEST)), False)
+    plain = pc.and_(pc.match_substring_regex(texts, _SHORTEST), pc.less(pc.binary_length(texts), _MOST_WRITTEN_OUT))
+    odd = pc.fill_null(pc.invert(plain), False)
     if not pc.any(odd).as_py():
         return texts
     told = pa.array([_shortest(text) for text in texts.filter(odd).to_pylist()], pa.string())
@@ -105,14 +106,21 @@ def told_apart(array: pa.Array) -> pa.Array:
 
 
 def _shortest(text: str) -> str:
+    """Written out, unless that is long: a few characters may stand for 130,000 digits."""
     number = _number(text)
-    if number is None or abs(number.adjusted()) > _MOST_DIGITS:
+    if number is None:
         return text
     if not number.is_finite():
         return str(number)
-    digits = format(number, "f")
-    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
-    return "0" if digits == "-0" else digits
+    if not number:
+        return "0"
+    negative, digits, exponent = number.as_tuple()
+    kept = "".join(map(str, digits)).lstrip("0")
+    significant = kept.rstrip("0")
+    places = int(exponent) + len(kept) - len(significant)
+    if len(significant) + abs(places) > _MOST_WRITTEN_OUT:
+        return f"{'-' if negative else ''}{significant}e{places}"
+    return format(Decimal((negative, tuple(map(int, significant)), places)), "f")
 
 
 def known_among(array: pa.Array, values: Sequence[object]) -> pa.BooleanArray:

@@ -15,6 +15,7 @@ from hakiri_dagster.planning.arrow_types import has_texts, is_number, is_numeric
 from hakiri_dagster.quality.numerics import shortest
 
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
+_INTEGER_SHORTEST = r"^-?[0-9]+(e[0-9]+)?$"
 _FLOAT = r"(?i)^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*$|^\s*([+-]?inf(inity)?|nan)\s*$"
 _BOOLEAN = r"(?i)^\s*(true|false|t|f|yes|no|y|n|on|off|1|0)\s*$"
 _UUID = r"(?i)^\s*\{?[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\}?\s*$"
@@ -56,6 +57,8 @@ def unreadable(array: pa.Array, expected: FieldTypeName) -> pa.BooleanArray | No
     """None: every value is readable."""
     if is_numeric_text(array.type):
         array = shortest(array)
+        if expected == "integer":
+            return _no_match(array, _INTEGER_SHORTEST)
     if _always(expected, array.type):
         return None
     if not is_text(array.type):

@@ -178,8 +178,7 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
 
         return misfit(rule, kinds)
     if isinstance(rule, UniqueRule):
-        deep = next((field for field in fields_of(rule) if not is_scalar(kinds[field])), None)
-        return None if deep is None else f"{deep} is {kinds[deep]}, which is no value to tell rows apart by"
+        return next(filter(None, (_not_told_apart(field, kinds[field]) for field in fields_of(rule))), None)
     kind, field = kinds[rule.field], rule.field
     match rule:
         case NotNullRule():
@@ -204,6 +203,15 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
             return None if comparable.alike(kind, op, kinds[other]) else _incomparable(rule, kind, kinds[other])
         case _:
             assert_never(rule)
+
+
+def _not_told_apart(field: str, kind: pa.DataType) -> str | None:
+    if isinstance(kind, NativeText) and not (is_number(kind) or kind.has_one_text_a_value):
+        return (
+            f"{field} is {kind}, of which equal values may be written in several ways; ask it with the validator "
+            "duplicate_key, or let a view of the source convert them"
+        )
+    return None if is_scalar(kind) else f"{field} is {kind}, which is no value to tell rows apart by"
 
 
 def _incomparable(rule: CompareRule, kind: pa.DataType, other: pa.DataType) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hakiri_dagster.manifest.rule_spec import Comparison
 from hakiri_dagster.planning.columns import Column
 from hakiri_dagster.quality import comparable, numerics
+from hakiri_dagster.quality.readable_as import unreadable
 
 FINITE = st.decimals(allow_nan=False, allow_infinity=False, places=3) | st.decimals(
     allow_nan=False, allow_infinity=False, min_value=-(10**45), max_value=10**45
@@ -65,6 +66,16 @@ def test_equal_numbers_have_one_text_and_others_have_others(texts: list[str]) ->
     told = numerics.shortest(column(texts)).to_pylist()
     assert [place(text) for text in told] == [place(text) for text in texts]
     assert len(set(told)) == len({place(text) for text in texts})
+
+
+def test_a_number_of_many_digits_has_a_short_text_however_it_is_written() -> None:
+    long = "1" + "0" * 400
+    told = numerics.shortest(column([long, "1e400", "10.0e399", "1e131071", "-2.50e-16000", "0e99999"])).to_pylist()
+    assert told == ["1e400", "1e400", "1e400", "1e131071", "-25e-16001", "0"]
+    assert numerics.shortest(column(["1e60", "1" + "0" * 60])).to_pylist() == ["1" + "0" * 60] * 2
+    found = unreadable(column(["1e400", long, "1e-400", "12.50e1"]), "integer")
+    assert found is not None
+    assert found.to_pylist() == [False, False, True, False]
 
 
 @given(st.lists(st.none() | TEXTS))

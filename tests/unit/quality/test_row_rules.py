@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from hakiri_dagster.manifest.rule_spec import RowRule, RowRules, fields_of, id_of
+from hakiri_dagster.planning.arrow_types import NativeText
 from hakiri_dagster.quality.row_rules import broken_by, objections, shown
 
 RULE: TypeAdapter[RowRule] = TypeAdapter(RowRule)
@@ -107,6 +108,16 @@ def test_a_pattern_finds_the_same_rows_among_few_values_and_among_many(other: st
     ]
 
 
+@pytest.mark.parametrize(
+    ("native", "objected"),
+    [("uuid", False), ("inet", False), ("numeric", False), ("interval", True), ("jsonb", True), ("numeric[]", True)],
+)
+def test_values_that_may_be_written_in_several_ways_cannot_be_unique(native: str, objected: bool) -> None:
+    told = list(objections([rule(type="unique_within_load", field="x")], {"x": NativeText(native)}))
+    assert bool(told) is objected
+    assert all(f"x is {native}, of which equal values may be written in several ways" in one for one in told)
+
+
 def test_a_column_that_is_not_there_is_told_with_the_one_that_may_be_meant() -> None:
     asked = rule(type="regex", id="named", field="Name", pattern="x")
     told = "rule named is about Name, which the source does not have; did you mean name?"
@@ -164,6 +175,10 @@ def test_what_a_rule_asks_for_is_told_in_words() -> None:
         ([{"type": "range", "field": "v", "min": 2, "max": 1}], "min is 2 and max 1, so no value would pass"),
         ([{"type": "range", "field": "v", "min": "2024-01-02", "max": "2024-01-01"}], "so no value would pass"),
         ([{"type": "range", "field": "v", "min": "soon"}], "is neither a number nor a date"),
+        (
+            [{"type": "range", "field": "v", "max": 10**400}],
+            "it is beyond all numbers that a column may hold as floats",
+        ),
         ([{"type": "range", "field": "v"}], "a range needs `min`, `max` or both"),
         ([{"type": "range", "field": "v", "min": 1, "max": "2024-01-01"}], "must both be numbers, or both dates"),
         ([{"type": "not_null", "field": "v", "id": "No"}], "is not the id of a check"),
