@@ -56,6 +56,7 @@ import os, signal, sys
 from pathlib import Path
 from hakiri_dagster.engine.spark import open_session
 from hakiri_dagster.settings import Settings
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in its background without it
 os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))
 try:
     open_session(Settings(), Path(sys.argv[1]))
