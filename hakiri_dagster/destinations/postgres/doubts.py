@@ -93,7 +93,7 @@ def _not_comparable(connection: Connection, place: Relation, measure: Orphans, o
         with connection.transaction(force_rollback=True):
             connection.execute(statement)
     except psycopg.errors.UndefinedFunction as error:
-        told = f"{error.diag.message_primary}, for {measure.column} is {own_type}"
+        told = f"{error.diag.message_primary}, for {measure.column} is {own_type}".replace(" pg_catalog.= ", " = ")
         return f"{told}; give one of them the other's type (`columns` declares one), or refer to another column"
     except psycopg.errors.UndefinedColumn as error:
         return f"{error.diag.message_primary}; name one that it has as `ref_column`"
