@@ -30,6 +30,8 @@ _PART_BYTES = 32 * _MIB
 _OPENING_BYTES = 1 * _MIB
 _BATCH_BYTES = 16 * _MIB
 _MOST_BATCH_ROWS = 16_384
+_MOST_NARROW_ROWS = 131_072
+"""Of a few columns: what a batch costs, however small, is then more than what its rows do."""
 _FIRST_ROWS = 128
 _BUFFER_BYTES = 128 << 10
 """A column: of a thousand, each has one."""
@@ -53,6 +55,7 @@ class ParquetParts:
     schema: pa.Schema
     with_marker: bool
     label: str
+    most_rows: int = _MOST_BATCH_ROWS
 
     @property
     def parts(self) -> int:
@@ -74,7 +77,8 @@ class ParquetParts:
             refuse_changed([piece.file], self.label)
 
     def only(self, names: Collection[str]) -> ParquetParts:
-        return replace(self, schema=pa.schema([field for field in self.schema if field.name in names]))
+        schema = pa.schema([field for field in self.schema if field.name in names])
+        return replace(self, schema=schema, most_rows=_MOST_NARROW_ROWS)
 
     def _rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(piece.file.path, buffer_size=_BUFFER_BYTES) as file:
@@ -85,7 +89,7 @@ class ParquetParts:
                 columns=[name for name in self.schema.names if name in names],
                 use_threads=False,  # Spark runs as many tasks as there are cores
             )
-            for batch in read(_batch_rows(read)):
+            for batch in read(_batch_rows(read, self.most_rows)):
                 yield self._as_spark_would(batch, piece.marker)
 
     def _as_spark_would(self, batch: pa.RecordBatch, marker: int) -> pa.RecordBatch:
@@ -101,13 +105,13 @@ class ParquetParts:
         return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def _batch_rows(read: Callable[[int], Iterator[pa.RecordBatch]]) -> int:
+def _batch_rows(read: Callable[[int], Iterator[pa.RecordBatch]], most: int) -> int:
     """From the first rows: the footer tells sizes as they are encoded, and a long text repeated is short there."""
     first = next(read(_FIRST_ROWS), None)
     if first is None or not first.num_rows:
-        return _MOST_BATCH_ROWS
+        return most
     fitting = int(_BATCH_BYTES * first.num_rows // max(first.nbytes, 1))
-    return max(min(fitting, _MOST_BATCH_ROWS), 1)
+    return max(min(fitting, most), 1)
 
 
 def parquet_parts(
