@@ -19,12 +19,11 @@ from hakiri_dagster.pipeline.key_runs import KeyFile, places_of
 @dataclass(frozen=True, slots=True)
 class RepeatedKeys:
     """`files`: of each range of digests, what is there more than once, if anything. `seen`: a checksum of each slice's
-    keys. `same_twice`: the rows that are staged are those that were seen, without a look at their keys."""
+    keys, where the plan sums them up."""
 
     plan: KeyPlan
     files: tuple[str | None, ...]
     seen: Mapping[int, int] = field(default_factory=dict)
-    same_twice: bool = False
 
     @property
     def all_unique(self) -> bool:
@@ -32,8 +31,6 @@ class RepeatedKeys:
 
     def refuse_others(self, staged: Mapping[int, int]) -> None:
         """Rows that come or go between the two readings would make the answers wrong."""
-        if self.same_twice:
-            return
         if any(self.seen.get(index, 0) != staged.get(index, 0) for index in {*self.seen, *staged}):
             raise SourceUnavailable(
                 "the rows changed between the two readings that a rule unique_within_load needs; nothing was published",
@@ -46,14 +43,14 @@ class KeyLookup:
 
     def __init__(self, repeated: RepeatedKeys) -> None:
         self._plan = repeated.plan
-        self._needless = repeated.all_unique and repeated.same_twice
+        self._all_unique = repeated.all_unique
         directory = Path(repeated.plan.directory)
         self._files = [None if name is None else KeyFile.open(directory / name) for name in repeated.files]
 
     def marked(self, batch: pa.RecordBatch, slices: Slices) -> tuple[pa.RecordBatch, dict[int, int]]:
         """With the verdict on each rule, and checksums of the slices' keys."""
         sums: dict[int, int] = {}
-        if self._needless:
+        if self._all_unique and self._plan.same_twice:
             passing = pa.repeat(pa.scalar(True), batch.num_rows)
             return self._with_verdicts(batch, [passing for _ in self._plan.keys]), sums
         verdicts = []
@@ -62,8 +59,9 @@ class KeyLookup:
             passes = np.ones(batch.num_rows, dtype=bool)
             passes[keyed] = ~self._repeated(digests)
             verdicts.append(pa.array(passes))
-            for index, checksum in checksums(digests, slices[keyed]).items():
-                sums[index] = added(sums.get(index, 0), checksum)
+            if not self._plan.same_twice:
+                for index, checksum in checksums(digests, slices[keyed]).items():
+                    sums[index] = added(sums.get(index, 0), checksum)
         return self._with_verdicts(batch, verdicts), sums
 
     def _with_verdicts(self, batch: pa.RecordBatch, verdicts: Sequence[pa.Array]) -> pa.RecordBatch:
@@ -74,7 +72,7 @@ class KeyLookup:
     def _repeated(self, digests: Digests) -> npt.NDArray[np.bool_]:
         """Asked in their order, so that neighbours lie on one page."""
         found = np.zeros(len(digests), dtype=bool)
-        if all(file is None for file in self._files):
+        if self._all_unique:
             return found
         order = np.argsort(digests[:, 0])
         places = places_of(digests[order], len(self._files))

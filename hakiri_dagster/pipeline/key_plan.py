@@ -54,7 +54,8 @@ def keys_of(rules: Sequence[RowRule], numerics: frozenset[str] = frozenset()) ->
 
 @dataclass(frozen=True, slots=True)
 class KeyPlan:
-    """What a worker needs to see them, pickled to it."""
+    """What a worker needs to see them, pickled to it. `same_twice`: the rows that are staged later will be those that
+    are seen, or none, so that nobody need sum them up."""
 
     directory: str
     keys: tuple[Key, ...]
@@ -63,9 +64,12 @@ class KeyPlan:
     keeps_misfits: bool
     seed: int
     run_rows: int
+    same_twice: bool = False
 
     @classmethod
-    def of(cls, table: Table, directory: Path, splitter: Splitter, numerics: frozenset[str]) -> KeyPlan:
+    def of(
+        cls, table: Table, directory: Path, splitter: Splitter, numerics: frozenset[str], *, same_twice: bool
+    ) -> KeyPlan:
         return cls(
             directory=str(directory),
             keys=keys_of(table.validation.row_level, numerics),
@@ -74,6 +78,7 @@ class KeyPlan:
             keeps_misfits=table.contract == "discard_value",
             seed=secrets.randbits(64),
             run_rows=RUN_ROWS,
+            same_twice=same_twice,
         )
 
     @property
@@ -104,5 +109,6 @@ class KeyPlan:
         for key in self.keys:
             keyed, digests = key.of(batch, slices, self.seed)
             runs.add(digests)
-            for index, checksum in checksums(digests, slices[keyed]).items():
-                sums[index] = added(sums[index], checksum)
+            if not self.same_twice:
+                for index, checksum in checksums(digests, slices[keyed]).items():
+                    sums[index] = added(sums[index], checksum)

@@ -27,10 +27,9 @@ _MERGED_HERE = 4
 
 
 def repeated_keys(
-    plan: KeyPlan, frame: DataFrame, direct: DirectRows | None, explain: Explain, *, tag: str, same_twice: bool
+    plan: KeyPlan, frame: DataFrame, direct: DirectRows | None, explain: Explain, *, tag: str
 ) -> RepeatedKeys | None:
-    """`frame`: the rows as they will be staged. `direct`: the same, past the JVM. `same_twice`: those that are staged
-    will be the same, or none."""
+    """`frame`: the rows as they will be staged. `direct`: the same, past the JVM."""
     if not plan.keys:
         return None
     spark = frame.sparkSession
@@ -40,7 +39,7 @@ def repeated_keys(
         files = _merged(spark, plan, runs)
     for run in runs:
         (Path(plan.directory) / run["file"]).unlink(missing_ok=True)
-    return RepeatedKeys(plan, files, _checksums(seen), same_twice=same_twice)
+    return RepeatedKeys(plan, files, _checksums(seen))
 
 
 def _seen(plan: KeyPlan, frame: DataFrame, direct: DirectRows | None) -> DataFrame:

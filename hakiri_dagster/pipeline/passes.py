@@ -181,8 +181,8 @@ def stage(
     """Sets Spark to work. `fences` are the slices', in their order."""
     table, reading, tag = way.table, rows.reading, spark_tag(way.holder)
     numerics = numeric_texts(reading.schema.columns)
-    keys = KeyPlan.of(table, directory, rows.splitter, numerics)
     same_twice = rows.direct is not None and rows.direct.same_twice
+    keys = KeyPlan.of(table, directory, rows.splitter, numerics, same_twice=same_twice)
     with translate_spark_errors():
         encoder = way.destination.encoder_plan(table, target, arrow_columns(rows.frame, loaded))
     plan = StagingPlan(
@@ -200,7 +200,7 @@ def stage(
         rules=rows.rules,
         conditions=rows.conditions,
         measures=measures,
-        repeated=repeated_keys(keys, rows.frame, rows.keys, reading.explain, tag=tag, same_twice=same_twice),
+        repeated=repeated_keys(keys, rows.frame, rows.keys, reading.explain, tag=tag),
     )
     with translate_spark_errors():  # a JVM may die between any two words to it
         staged = map_rows(rows.frame, rows.direct, plan, REPORT_SCHEMA)
