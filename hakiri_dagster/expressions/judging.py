@@ -13,6 +13,7 @@ from typing import assert_never
 from hakiri_dagster.expressions.alike import comparable, literal_moment, named
 from hakiri_dagster.expressions.calls import arithmetic, called, chosen, numbers
 from hakiri_dagster.expressions.functions import DAY, NUMBER
+from hakiri_dagster.expressions.literals import kind_of_number
 from hakiri_dagster.expressions.tree import (
     Call,
     Case,
@@ -50,7 +51,7 @@ def judged(node: Node, columns: Columns) -> Judged:
         case Text(value):
             return Judged("text", text_literal(value), text=value)
         case Number(digits):
-            return Judged(_kind_of(digits), digits)
+            return Judged(kind_of_number(digits), digits)
         case Truth(value):
             return Judged("boolean", "TRUE" if value else "FALSE")
         case Moment(text, kind):
@@ -70,15 +71,6 @@ def judged(node: Node, columns: Columns) -> Judged:
             return chosen(taken, judged(otherwise, columns))
         case _:
             assert_never(node)
-
-
-def _kind_of(digits: str) -> Kind:
-    if "e" in digits.lower():
-        return "float"
-    if "." in digits:
-        return "decimal"
-    size = int(digits)
-    return "integer" if -(2**31) <= size < 2**31 else "long" if -(2**63) <= size < 2**63 else "decimal"
 
 
 def _operation(node: Operation, values: Sequence[Judged]) -> Judged:

@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 
 from hakiri_dagster.errors import UnsafeExpression
-from hakiri_dagster.expressions.tree import Call, Like, Moment, Node, Number, Text, TimeKind
+from hakiri_dagster.expressions.tree import Call, Kind, Like, Moment, Node, Number, Text, TimeKind
 
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _MOST_DIGITS = 38
@@ -28,6 +28,16 @@ def number_of(digits: str) -> Number:
     if found[3] is not None and not math.isfinite(float(digits)):
         raise UnsafeExpression(f"{digits} is beyond all numbers")
     return Number(digits)
+
+
+def kind_of_number(digits: str) -> Kind:
+    """What Spark takes a number for that is written so."""
+    if "e" in digits.lower():
+        return "float"
+    if "." in digits:
+        return "decimal"
+    size = int(digits)
+    return "integer" if -(2**31) <= size < 2**31 else "long" if -(2**63) <= size < 2**63 else "decimal"
 
 
 def moment_of(text: str, kind: TimeKind) -> Moment:

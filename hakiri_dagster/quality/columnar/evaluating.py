@@ -12,6 +12,7 @@ from typing import assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hakiri_dagster.expressions.literals import kind_of_number
 from hakiri_dagster.expressions.tree import (
     Call,
     Case,
@@ -79,7 +80,7 @@ def evaluated(node: Node, columns: Mapping[str, pa.Array]) -> Value:
         case Text(text):
             return Value(pa.scalar(text, TEXT), written=node)
         case Number(digits):
-            return Value(number(digits, _kind_of(digits)), written=node)
+            return Value(number(digits, _type_of(digits)), written=node)
         case Truth(value):
             return Value(pa.scalar(value, BOOLEAN))
         case Moment(text, kind):
@@ -101,13 +102,16 @@ def evaluated(node: Node, columns: Mapping[str, pa.Array]) -> Value:
             assert_never(node)
 
 
-def _kind_of(digits: str) -> pa.DataType:
-    if "e" in digits.lower():
-        return FLOAT
-    if "." in digits:
-        return decimal_of(digits)
-    size = int(digits)
-    return INTEGER if -(2**31) <= size < 2**31 else LONG if -(2**63) <= size < 2**63 else decimal_of(digits)
+def _type_of(digits: str) -> pa.DataType:
+    match kind_of_number(digits):
+        case "integer":
+            return INTEGER
+        case "long":
+            return LONG
+        case "float":
+            return FLOAT
+        case _:
+            return decimal_of(digits)
 
 
 def _operation(node: Operation, values: Sequence[Value]) -> Value:
