@@ -32,7 +32,9 @@ class CheckEvents:
         self._known: dict[tuple[str, str], Mapping[str, dg.AssetCheckEvaluation]] = {}
         """By partition and check, and by chunk."""
 
-    def told(self, chunk: PublishedChunk | FailedChunk, instance: dg.DagsterInstance) -> list[dg.AssetCheckEvaluation]:
+    def told(
+        self, chunk: PublishedChunk | FailedChunk, instance: dg.DagsterInstance
+    ) -> Iterator[dg.AssetCheckEvaluation]:
         """What is to be logged, after the chunk's materialization. A chunk without a partition that passes has nothing
         to add."""
         own = chunk.key in self._partitions
@@ -43,8 +45,7 @@ class CheckEvents:
         for evaluation in found:
             place = partition, evaluation.check_name
             self._known[place] = {**self._known.get(place, {}), chunk.key: evaluation}
-        places = [(partition, evaluation.check_name) for evaluation in found]
-        return [_together(self._known[place], partition, told_of=told_of, target=target) for place in places]
+            yield _together(self._known[place], partition, told_of=told_of, target=target)
 
     def at_end(self) -> Iterator[dg.AssetCheckEvaluation]:
         """The UI sums a check up by the run's last partition, which may have passed where another did not. One of no
