@@ -126,6 +126,18 @@ def test_a_chunk_that_passes_does_not_hide_that_an_earlier_one_of_the_run_did_no
     assert not record.event.asset_check_evaluation.passed
 
 
+def lose_the_next_commit(monkeypatch: pytest.MonkeyPatch, shop: ShopProject, meanwhile: str) -> None:
+    """And have somebody else do something by then."""
+
+    def publish(load: OpenLoad, *_args: object) -> LedgerEntry:
+        monkeypatch.undo()
+        load.undo()
+        shop.execute(meanwhile)
+        raise DestinationUnavailable("the connection was lost")
+
+    monkeypatch.setattr(OpenLoad, "publish", publish)
+
+
 def test_what_warns_anew_is_told_of_a_chunk_that_a_gate_stops_when_it_is_prepared_anew(
     csv_shop: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,14 +149,7 @@ def test_what_warns_anew_is_told_of_a_chunk_that_a_gate_stops_when_it_is_prepare
         }
     )
     shop.file("data/orders.csv", "id,name\n1,ann\n")
-
-    def publish(load: OpenLoad, *_args: object) -> LedgerEntry:
-        monkeypatch.undo()
-        load.undo()
-        shop.execute("INSERT INTO raw.orders VALUES (2, 'eve')")
-        raise DestinationUnavailable("the server closed the connection")
-
-    monkeypatch.setattr(OpenLoad, "publish", publish)
+    lose_the_next_commit(monkeypatch, shop, "INSERT INTO raw.orders VALUES (2, 'eve')")
     told = shop.apply()["orders"]
     assert "table_row_count: 2 row(s)" in told["error"]
     assert any("validator table_accepted_values_name: 1 of 2 row(s)" in text for text in told["warnings"])
@@ -196,13 +201,7 @@ class TestConnectionThatIsLostAtTheCommit:
 
     @pytest.fixture(autouse=True)
     def lost(self, monkeypatch: pytest.MonkeyPatch, shop: ShopProject) -> None:
-        def publish(load: OpenLoad, *_args: object) -> LedgerEntry:
-            monkeypatch.undo()
-            load.undo()
-            shop.execute("INSERT INTO raw.orders (order_id) VALUES (7), (8)")
-            raise DestinationUnavailable("the connection was lost")
-
-        monkeypatch.setattr(OpenLoad, "publish", publish)
+        lose_the_next_commit(monkeypatch, shop, "INSERT INTO raw.orders (order_id) VALUES (7), (8)")
 
     @pytest.fixture
     def small(self, csv_shop: Declare) -> Callable[[str], ShopProject]:
