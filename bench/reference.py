@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -108,6 +109,23 @@ def keyed_copy_seconds(warehouse: Warehouse, data: Data) -> float:
     began = time.perf_counter()
     warehouse.run(key)
     return copied + time.perf_counter() - began
+
+
+def copied_again_seconds(warehouse: Warehouse, schema: str, table: str, work_dir: Path) -> float:
+    """The rows that a table has, into one of the same shape with the same indexes."""
+    warehouse.forget("by_hand")
+    warehouse.run(sql.SQL("CREATE SCHEMA by_hand"))
+    place, again = sql.Identifier(schema, table), sql.Identifier("by_hand", table)
+    warehouse.run(sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING ALL)").format(again, place))
+    with tempfile.TemporaryDirectory(dir=work_dir) as folder:
+        rows = Path(folder) / "rows"
+        _finished(warehouse.psql(f"\\copy {place.as_string()} to '{rows}'"))
+        warehouse.settle()
+        started = time.perf_counter()
+        _finished(warehouse.psql(f"\\copy {again.as_string()} from '{rows}'"))
+        seconds = time.perf_counter() - started
+    warehouse.forget("by_hand")
+    return seconds
 
 
 def upsert_seconds(warehouse: Warehouse, data: Data, table: str, one_in: int) -> float:

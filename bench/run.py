@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
-from works import WORKS, Bench, Row
+from measuring import Bench, Row
+from works import WORKS
 
 from hakiri_dagster.engine.embedded_postgres import hold
 
