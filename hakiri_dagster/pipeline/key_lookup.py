@@ -47,7 +47,7 @@ class KeyLookup:
         directory = Path(repeated.plan.directory)
         self._files = [None if name is None else KeyFile.open(directory / name) for name in repeated.files]
 
-    def marked(self, batch: pa.RecordBatch, slices: Slices) -> tuple[pa.RecordBatch, dict[int, int]]:
+    def judged(self, batch: pa.RecordBatch, slices: Slices) -> tuple[pa.RecordBatch, dict[int, int]]:
         """With the verdict on each rule, and checksums of the slices' keys."""
         sums: dict[int, int] = {}
         if self._all_unique and self._plan.same_twice:

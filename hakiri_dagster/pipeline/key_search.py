@@ -43,8 +43,9 @@ def repeated_keys(
 
 
 def _seen(plan: KeyPlan, frame: DataFrame, direct: DirectRows | None) -> DataFrame:
-    narrow = None if direct is None else direct.only(plan.columns)
-    return map_rows(only(frame, plan.columns), narrow, plan, SEEN_SCHEMA)
+    if direct is None:
+        return map_rows(only(frame, plan.columns), None, plan, SEEN_SCHEMA)
+    return map_rows(frame, direct.only(plan.columns), plan, SEEN_SCHEMA)
 
 
 def _merged(spark: SparkSession, plan: KeyPlan, runs: Sequence[Row]) -> tuple[str | None, ...]:

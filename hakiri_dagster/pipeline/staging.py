@@ -201,11 +201,11 @@ class _Task:
     def _with_key_verdicts(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> pa.RecordBatch:
         if self._keys is None:
             return batch
-        marked, sums = self._keys.marked(batch, slices)
+        judged, sums = self._keys.judged(batch, slices)
         for slice_index, checksum in sums.items():
             files = self._files(slice_index)
             files.key_checksum = added(files.key_checksum, checksum)
-        return marked
+        return judged
 
     def _keep(
         self,

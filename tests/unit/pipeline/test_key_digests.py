@@ -167,9 +167,9 @@ def test_every_row_of_a_group_is_marked_in_its_own_slice(tmp_path: Path) -> None
     splitter = Splitter.of([CursorRange(Interval(0, 10)), CursorRange(Interval(10, 20))], {})
     repeated_keys = seen(tmp_path, splitter, batch.slice(0, 4), batch.slice(4))
     slices = splitter.assign(batch.num_rows, batch.column("n"), None)
-    marked, sums = KeyLookup(repeated_keys).marked(batch, slices)
-    assert marked.column("once").to_pylist() == [False, True, False, True, True, False, True, False, True]
-    assert marked.column("pair").to_pylist() == marked.column("once").to_pylist()
+    judged, sums = KeyLookup(repeated_keys).judged(batch, slices)
+    assert judged.column("once").to_pylist() == [False, True, False, True, True, False, True, False, True]
+    assert judged.column("pair").to_pylist() == judged.column("once").to_pylist()
     repeated_keys.refuse_others(sums)
 
 
@@ -181,7 +181,7 @@ def test_a_key_that_all_rows_have_takes_no_more_room_than_one_that_repeats(tmp_p
     merge = Merge(str(tmp_path), tuple(name for name, _ in runs.written), 1)
     file = merge.repeated(0)
     assert file is not None
-    assert KeyFile.open(tmp_path / file).between(0, 2**64).tolist() == [[7, 7], [7, 8], [9, 9]]
+    assert KeyFile.open(tmp_path / file).digests.tolist() == [[7, 7], [7, 8], [9, 9]]
 
 
 def test_rows_of_chunks_that_are_not_loaded_do_not_count(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_rows_that_come_between_the_readings_are_told(tmp_path: Path) -> None:
     batch = pa.record_batch({"k": ["a", "b"], "n": [1, 2]})
     repeated_keys = seen(tmp_path, splitter, batch)
     more = pa.record_batch({"k": ["a", "b", "b"], "n": [1, 2, 3]})
-    _, sums = KeyLookup(repeated_keys).marked(more, np.zeros(3, dtype=np.int32))
+    _, sums = KeyLookup(repeated_keys).judged(more, np.zeros(3, dtype=np.int32))
     with pytest.raises(SourceUnavailable, match="changed between the two readings"):
         repeated_keys.refuse_others(sums)
     with pytest.raises(SourceUnavailable, match="changed between the two readings"):
