@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.types as at
-from typing_extensions import override
 
 from hakiri_dagster.planning.columns import Column
 
@@ -72,6 +71,41 @@ def kind_of(column: Column) -> pa.DataType:
     return native if is_text(kind) and native.base not in _TEXTS else kind
 
 
+_WORDS: Mapping[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.null(): "always NULL",
+}
+
+
+def type_told(kind: pa.DataType) -> str:
+    """In PostgreSQL's words, which are those of the target as well."""
+    if isinstance(kind, NativeText):
+        return kind.native
+    if is_text(kind):
+        return "text"
+    if is_bytes(kind):
+        return "bytea"
+    if at.is_decimal(kind):
+        return f"numeric({kind.precision},{kind.scale})"
+    if at.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamptz"
+    if at.is_date(kind):
+        return "date"
+    if at.is_time(kind):
+        return "time"
+    if at.is_duration(kind):
+        return "interval"
+    if is_list(kind):
+        return f"{type_told(kind.value_type)}[]"
+    return _WORDS.get(kind, "jsonb")
+
+
 class NativeText(pa.ExtensionType):  # type: ignore[misc]  # pyarrow tells no types
     """Values of a PostgreSQL type that Spark lacks, as PostgreSQL writes them."""
 
@@ -85,10 +119,6 @@ class NativeText(pa.ExtensionType):  # type: ignore[misc]  # pyarrow tells no ty
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> NativeText:
         return cls(serialized.decode())
-
-    @override
-    def __str__(self) -> str:
-        return self.native
 
     @property
     def base(self) -> str:

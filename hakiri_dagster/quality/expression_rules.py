@@ -15,7 +15,7 @@ from hakiri_dagster.expressions.reading import read_expression
 from hakiri_dagster.expressions.tree import Kind, columns_of, uncast
 from hakiri_dagster.expressions.written import Judged, Misfit
 from hakiri_dagster.manifest.rule_spec import ExpressionRule, RowRule
-from hakiri_dagster.planning.arrow_types import NativeText, has_texts, is_bytes, is_numeric_text
+from hakiri_dagster.planning.arrow_types import NativeText, has_texts, is_bytes, is_numeric_text, type_told
 from hakiri_dagster.quality.columnar.conditions import Condition
 from hakiri_dagster.quality.columnar.evaluating import Kinds, is_in_arrow
 from hakiri_dagster.quality.verdicts import verdict_of
@@ -62,7 +62,7 @@ def _without_type(name: str, kind: NativeText) -> str:
     quoted = name if _PLAIN_NAME.match(name) else f"`{name}`"
     as_text = f"CAST({quoted} AS STRING) to ask about its text"
     as_number = f"CAST({quoted} AS DECIMAL(38, 9)), or " if is_numeric_text(kind) else ""
-    return f"{name} is {kind}, a type that Spark lacks; write {as_number}{as_text}"
+    return f"{name} is {type_told(kind)}, a type that Spark lacks; write {as_number}{as_text}"
 
 
 def condition(rule: ExpressionRule, columns: Mapping[str, tuple[str, pa.DataType]]) -> str:

@@ -37,6 +37,7 @@ from hakiri_dagster.planning.arrow_types import (
     is_scalar,
     is_text,
     is_time,
+    type_told,
 )
 from hakiri_dagster.quality import comparable, readable_as
 from hakiri_dagster.quality.numerics import texts_of
@@ -184,21 +185,21 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
         case NotNullRule():
             return None
         case RegexRule():
-            return None if has_texts(kind) else f"{field} is {kind}, and a pattern is for text"
+            return None if has_texts(kind) else f"{field} is {type_told(kind)}, and a pattern is for text"
         case RangeRule(min=low, max=high):
             dates = isinstance(low if low is not None else high, str)
             if dates and not is_time(kind):
-                return f"{field} is {kind}, and the bounds are dates"
+                return f"{field} is {type_told(kind)}, and the bounds are dates"
             if not dates and not is_number(kind):
-                return f"{field} is {kind}, and the bounds are numbers"
+                return f"{field} is {type_told(kind)}, and the bounds are numbers"
             return None
         case MaxLengthRule() | MinLengthRule():
             fits = has_texts(kind) or is_list(kind) or at.is_binary(kind)
-            return None if fits else f"{field} is {kind}, which has no length"
+            return None if fits else f"{field} is {type_told(kind)}, which has no length"
         case OneOfRule(values=values):
             return _other_kind(field, kind, values)
         case FieldTypeRule(expected=expected):
-            return None if readable_as.ever(expected, kind) else f"{field} is {kind}, and never a {expected}"
+            return None if readable_as.ever(expected, kind) else f"{field} is {type_told(kind)}, and never a {expected}"
         case CompareRule(op=op, other=other):
             return None if comparable.alike(kind, op, kinds[other]) else _incomparable(rule, kind, kinds[other])
         case _:
@@ -208,18 +209,19 @@ def _misfit(rule: RowRule, kinds: Kinds) -> str | None:
 def _not_told_apart(field: str, kind: pa.DataType) -> str | None:
     if isinstance(kind, NativeText) and not (is_number(kind) or kind.has_one_text_a_value):
         return (
-            f"{field} is {kind}, of which equal values may be written in several ways; ask it with the validator "
-            "duplicate_key, or let a view of the source convert them"
+            f"{field} is {type_told(kind)}, of which equal values may be written in several ways; ask it with the "
+            "validator duplicate_key, or let a view of the source convert them"
         )
-    return None if is_scalar(kind) else f"{field} is {kind}, which is no value to tell rows apart by"
+    return None if is_scalar(kind) else f"{field} is {type_told(kind)}, which is no value to tell rows apart by"
 
 
 def _incomparable(rule: CompareRule, kind: pa.DataType, other: pa.DataType) -> str:
-    told = f"{rule.field} is {kind} and {rule.other} {other}, which do not compare"
+    told = f"{rule.field} is {type_told(kind)} and {rule.other} {type_told(other)}, which do not compare"
     if not (isinstance(kind, NativeText) or isinstance(other, NativeText)):
         return told
     return f"{told} by {rule.op} here; ask it with a validator of type sql, or let a view of the source convert them"
 
 
 def _other_kind(field: str, kind: pa.DataType, values: Sequence[object]) -> str | None:
-    return None if comparable.readable_among(values, kind) else f"{field} is {kind}, which not all of the values are"
+    fits = comparable.readable_among(values, kind)
+    return None if fits else f"{field} is {type_told(kind)}, which not all of the values are"

@@ -9,6 +9,7 @@ import pyarrow.types as at
 from typing_extensions import override
 
 from hakiri_dagster.manifest.validator_spec import AcceptedValuesValidator
+from hakiri_dagster.planning.arrow_types import type_told
 from hakiri_dagster.quality.comparable import readable_among
 from hakiri_dagster.quality.measures import Answers, Measure, Rows, Strangers
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
@@ -36,4 +37,4 @@ class AcceptedValues(Kind[AcceptedValuesValidator]):
     def misfits(self, validator: AcceptedValuesValidator, kinds: Kinds) -> Iterator[str]:
         kind = kinds[validator.column]
         if at.is_nested(kind) or at.is_binary(kind) or not readable_among(validator.values, kind):
-            yield f"{validator.column} is {kind}, which not all of the values are"
+            yield f"{validator.column} is {type_told(kind)}, which not all of the values are"

@@ -9,6 +9,7 @@ import pyarrow.types as at
 from typing_extensions import override
 
 from hakiri_dagster.manifest.validator_spec import CardinalityValidator
+from hakiri_dagster.planning.arrow_types import type_told
 from hakiri_dagster.quality.measures import Answers, Distinct, Measure
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
 from hakiri_dagster.quality.validators.numbers import bounds_shown, whole, within
@@ -33,7 +34,7 @@ class Cardinality(Kind[CardinalityValidator]):
     def misfits(self, validator: CardinalityValidator, kinds: Kinds) -> Iterator[str]:
         kind = kinds[validator.column]
         if at.is_nested(kind) or at.is_null(kind):
-            yield f"{validator.column} is {kind}, whose values are not told apart"
+            yield f"{validator.column} is {type_told(kind)}, whose values are not told apart"
 
 
 def _distinct(validator: CardinalityValidator) -> Distinct:

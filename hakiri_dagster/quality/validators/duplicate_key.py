@@ -9,6 +9,7 @@ import pyarrow.types as at
 from typing_extensions import override
 
 from hakiri_dagster.manifest.validator_spec import DuplicateKeyValidator
+from hakiri_dagster.planning.arrow_types import type_told
 from hakiri_dagster.quality.measures import Answers, Duplicates, Measure, Rows
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
 from hakiri_dagster.quality.validators.violations import of_violations
@@ -32,4 +33,4 @@ class DuplicateKey(Kind[DuplicateKeyValidator]):
     def misfits(self, validator: DuplicateKeyValidator, kinds: Kinds) -> Iterator[str]:
         for column in validator.columns:
             if at.is_nested(kinds[column]):
-                yield f"{column} is {kinds[column]}, whose values are not told apart"
+                yield f"{column} is {type_told(kinds[column])}, whose values are not told apart"

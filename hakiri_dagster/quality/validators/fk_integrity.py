@@ -9,6 +9,7 @@ import pyarrow.types as at
 from typing_extensions import override
 
 from hakiri_dagster.manifest.validator_spec import FkIntegrityValidator
+from hakiri_dagster.planning.arrow_types import type_told
 from hakiri_dagster.quality.measures import Answers, Measure, Orphans, Rows
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
 from hakiri_dagster.quality.validators.violations import of_violations
@@ -32,7 +33,7 @@ class FkIntegrity(Kind[FkIntegrityValidator]):
     @override
     def misfits(self, validator: FkIntegrityValidator, kinds: Kinds) -> Iterator[str]:
         if at.is_nested(kinds[validator.column]):
-            yield f"{validator.column} is {kinds[validator.column]}, which refers to nothing"
+            yield f"{validator.column} is {type_told(kinds[validator.column])}, which refers to nothing"
 
 
 def _orphans(validator: FkIntegrityValidator) -> Orphans:

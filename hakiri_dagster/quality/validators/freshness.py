@@ -8,7 +8,7 @@ from datetime import datetime
 from typing_extensions import override
 
 from hakiri_dagster.manifest.validator_spec import FreshnessValidator
-from hakiri_dagster.planning.arrow_types import is_time
+from hakiri_dagster.planning.arrow_types import is_time, type_told
 from hakiri_dagster.quality.measures import Answers, Highest, Instant, Measure
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
 
@@ -37,4 +37,4 @@ class Freshness(Kind[FreshnessValidator]):
     def misfits(self, validator: FreshnessValidator, kinds: Kinds) -> Iterator[str]:
         kind = kinds[validator.column]
         if not is_time(kind):
-            yield f"{validator.column} is {kind}, which is no time"
+            yield f"{validator.column} is {type_told(kind)}, which is no time"

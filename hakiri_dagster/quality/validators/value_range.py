@@ -10,7 +10,7 @@ from typing import assert_never
 from typing_extensions import override
 
 from hakiri_dagster.manifest.validator_spec import RangeValidator
-from hakiri_dagster.planning.arrow_types import is_number, is_time
+from hakiri_dagster.planning.arrow_types import is_number, is_time, type_told
 from hakiri_dagster.quality.measures import Answers, Highest, Instant, Lowest, Measure, Nulls, Rows, Total
 from hakiri_dagster.quality.validators.contract import Kind, Kinds, Verdict
 from hakiri_dagster.quality.validators.numbers import Measured, bounds_shown, measured, plotted, whole, within
@@ -55,9 +55,9 @@ class ValueRange(Kind[RangeValidator]):
         kind = kinds[validator.column]
         dates = isinstance(validator.min if validator.min is not None else validator.max, str)
         if dates and not is_time(kind):
-            yield f"{validator.column} is {kind}, and the bounds are dates"
+            yield f"{validator.column} is {type_told(kind)}, and the bounds are dates"
         elif not dates and not is_number(kind):
-            yield f"{validator.column} is {kind}, and the bounds are numbers"
+            yield f"{validator.column} is {type_told(kind)}, and the bounds are numbers"
 
 
 def _told(name: str, value: Measured) -> str:

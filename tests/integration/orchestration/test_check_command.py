@@ -139,4 +139,4 @@ def test_a_rule_that_the_target_s_types_have_made_void_is_told(csv_shop: Declare
     shop.execute("CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, name text)")
     passed, told = checked(shop)["regex_id"]
     assert not passed
-    assert told == "it cannot be asked of the target: rule regex_id: id is int64, and a pattern is for text"
+    assert told == "it cannot be asked of the target: rule regex_id: id is bigint, and a pattern is for text"

@@ -166,7 +166,7 @@ def test_a_key_that_is_no_value_or_not_there_is_told_at_plan(parquet_shop: Parqu
         (table,) = runtime.project.tables
         refusals = table_plan(runtime.survey(table)).refusals
     assert len(refusals) == 2
-    assert "rule unique_within_load_tags: tags is list<" in refusals[0]
+    assert "rule unique_within_load_tags: tags is text[], which" in refusals[0]
     assert refusals[1] == "rule unique_within_load_id_email is about email, which the source does not have"
 
 

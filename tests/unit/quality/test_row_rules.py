@@ -137,12 +137,12 @@ def test_a_range_of_whole_numbers_is_exact(values: list[int | None], low: int, w
 @pytest.mark.parametrize(
     ("said", "values", "told"),
     [
-        ({"type": "regex", "pattern": "x"}, [1], "rule regex_v: v is int64, and a pattern is for text"),
-        ({"type": "range", "min": 1}, ["a"], "rule range_v: v is string, and the bounds are numbers"),
-        ({"type": "range", "min": "2024-01-01"}, [1], "rule range_v: v is int64, and the bounds are dates"),
-        ({"type": "max_length", "max": 1}, [1], "rule max_length_v: v is int64, which has no length"),
-        ({"type": "one_of", "values": ["a"]}, [1], "rule one_of_v: v is int64, which not all of the values are"),
-        ({"type": "field_type", "expected": "uuid"}, [1], "rule field_type_v: v is int64, and never a uuid"),
+        ({"type": "regex", "pattern": "x"}, [1], "rule regex_v: v is bigint, and a pattern is for text"),
+        ({"type": "range", "min": 1}, ["a"], "rule range_v: v is text, and the bounds are numbers"),
+        ({"type": "range", "min": "2024-01-01"}, [1], "rule range_v: v is bigint, and the bounds are dates"),
+        ({"type": "max_length", "max": 1}, [1], "rule max_length_v: v is bigint, which has no length"),
+        ({"type": "one_of", "values": ["a"]}, [1], "rule one_of_v: v is bigint, which not all of the values are"),
+        ({"type": "field_type", "expected": "uuid"}, [1], "rule field_type_v: v is bigint, and never a uuid"),
         (
             {"type": "compare", "op": "<", "other": "v", "field": "w"},
             [1],

@@ -20,5 +20,5 @@ def test_values_are_of_the_column_s_kind() -> None:
     validator = declared("accepted_values", column="c", values=["A"])
     assert misfits(validator, c=pa.string()) == []
     assert misfits(validator, c=pa.int32()) == [
-        "validator accepted_values_c: c is int32, which not all of the values are"
+        "validator accepted_values_c: c is integer, which not all of the values are"
     ]

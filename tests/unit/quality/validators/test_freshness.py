@@ -31,7 +31,7 @@ def test_no_time_at_all_is_not_fresh() -> None:
 
 def test_it_is_asked_of_times() -> None:
     assert misfits(AGED, at=pa.date32()) == []
-    assert misfits(AGED, at=pa.string()) == ["validator freshness_at: at is string, which is no time"]
+    assert misfits(AGED, at=pa.string()) == ["validator freshness_at: at is text, which is no time"]
     absent = "validator freshness_at is about at, which the source does not have"
     assert misfits(AGED) == [absent]
     assert misfits(AGED, AT=pa.date32(), other=pa.date32()) == [f"{absent}; did you mean AT?"]
