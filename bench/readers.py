@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +46,7 @@ def reading(warehouse: Warehouse, statements: str, clients: int) -> Iterator[Rea
             yield reads
         finally:
             failed = process.poll()
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # a script's background job has its children ignore an interrupt
             process.wait()
         if failed is not None:
             raise SystemExit(f"a reader failed: pgbench ended with {failed}; its message is above")
