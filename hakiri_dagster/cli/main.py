@@ -144,12 +144,16 @@ def suggest(
 
 @app.command()
 def status(
-    pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None, as_json: Json = False
+    pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look every second until Ctrl-C, and tell what changes.")
+    ] = False,
+    as_json: Json = False,
 ) -> NoReturn:
     """Phase, chunks, throughput and what is left."""
     from hakiri_dagster.cli.status_command import status as run
 
-    _exit(run(_project, pipeline_id, as_json))
+    _exit(run(_project, pipeline_id, as_json, watch))
 
 
 @app.command()

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table as Grid
 
 from hakiri_dagster.audit.database import open_audit_view
 from hakiri_dagster.audit.status import StatusDocument
-from hakiri_dagster.cli.documents import print_json
+from hakiri_dagster.cli.documents import print_json, print_json_line
 from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
 from hakiri_dagster.cli.screen import grid, screen
+from hakiri_dagster.cli.watching import shown_in_place, watch
+from hakiri_dagster.manifest.tables import Pipeline, Project
 
 
-def status(root: Path, pipeline_id: str | None, as_json: bool) -> int:
+def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) -> int:
     project = opened_project(root)
     pipelines = chosen_pipelines(project, [pipeline_id] if pipeline_id else [])
-    with open_audit_view(project.audit_url, project.state_dir) as audit:
-        documents = [audit.status(p.id, p.tables[0].backfill.rate_budget) for p in pipelines]
-    if as_json:
-        print_json(documents[0] if pipeline_id else {"pipelines": documents})
+    look = partial(_documents, project, pipelines)
+    if not watched:
+        documents = look()
+        if as_json:
+            print_json(_told(documents, pipeline_id))
+        else:
+            screen().print(_grid(documents))
+    elif as_json:
+        watch(look, lambda documents: print_json_line(_told(documents, pipeline_id)))
+    elif sys.stdout.isatty():
+        with shown_in_place() as show:
+            watch(look, lambda documents: show(_grid(documents)))
     else:
-        screen().print(_grid(documents))
+        watch(look, lambda documents: screen().print(_grid(documents)))
     return 0
 
 
-def _grid(documents: list[StatusDocument]) -> Grid:
+def _documents(project: Project, pipelines: Sequence[Pipeline]) -> list[StatusDocument]:
+    """Opened anew at each look: a project's first load makes the audit DB."""
+    with open_audit_view(project.audit_url, project.state_dir) as audit:
+        return [audit.status(p.id, p.tables[0].backfill.rate_budget) for p in pipelines]
+
+
+def _told(documents: Sequence[StatusDocument], pipeline_id: str | None) -> Any:
+    return documents[0] if pipeline_id else {"pipelines": documents}
+
+
+def _grid(documents: Sequence[StatusDocument]) -> Grid:
     made = grid(("pipeline", "phase"), ("done", "running", "pending", "failed", "rows/s", "seconds left"))
     for document in documents:
         chunks = document["chunks"]

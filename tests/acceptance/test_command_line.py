@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,22 @@ class TestAScaffoldedProject:
             "SELECT chunk_key, count(*) FROM hakiri.ledger WHERE table_name = 'orders' GROUP BY 1 ORDER BY 1"
         )
         assert loads == [("2024-01", 1), ("2024-02", 2), ("2024-03", 1)]
+
+    def test_tells_each_change_of_its_status_until_it_is_interrupted(self, shop: Shop) -> None:
+        watching = shop.project.start("status", "shop", "--watch", "--json")
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline()) == shop["status"].document
+        with sqlite3.connect(shop.project.state / "audit.sqlite") as audit:
+            changed = "UPDATE pipeline_chunks SET status = ? WHERE pipeline_id = 'shop' AND chunk_id = '2024-02'"
+            audit.execute(changed, ("failed",))
+            audit.commit()
+            told = json.loads(watching.stdout.readline())
+            audit.execute(changed, ("done",))
+        assert told["chunks"] == {"done": 3, "running": 0, "pending": 0, "failed": 1, "total": 4}
+        assert json.loads(watching.stdout.readline()) == shop["status"].document
+        watching.send_signal(signal.SIGINT)
+        ended = shop.project.finish(watching)
+        assert (ended.code, ended.out, ended.err) == (0, "", "")
 
     def test_tells_its_status_as_other_tools_expect_it(self, shop: Shop) -> None:
         status = shop["status"].document
