@@ -48,6 +48,12 @@ def load_location(project: Path, env: Mapping[str, str]) -> float:
     return time.perf_counter() - started
 
 
+def plan_many(project: Path, env: Mapping[str, str]) -> Any:
+    script = Path(__file__).with_name("plan_many.py")
+    done = subprocess.run([sys.executable, script, project], env=_environment(env), stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
 def _environment(env: Mapping[str, str], **more: str) -> dict[str, str]:
     """Python keeps its bytecode unless it is told not to; the first of several repeats writes it."""
     return {k: v for k, v in {**os.environ, **env, **more}.items() if k != "PYTHONDONTWRITEBYTECODE"}

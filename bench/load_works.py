@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import LiteralString
 
 import pyarrow.parquet as pq
 from drive import Engine
 from measuring import BY_HAND, Bench, Row, limited, lineitem_seconds, loaded_seconds, ratio, told_seconds
-from pipelines import BLUE_GREEN, FROM_POSTGRES, LINEITEM, MONTHLY, POINT_READS, SCANS, SCD2, UPSERT, as_toml
+from pipelines import (
+    BLUE_GREEN,
+    FROM_POSTGRES,
+    FROM_POSTGRES_IN_WINDOWS,
+    LINEITEM,
+    MONTHLY,
+    POINT_READS,
+    SCANS,
+    SCD2,
+    UPSERT,
+    as_toml,
+)
 from projects import SCHEMA, Project
+from psycopg import sql
 from readers import Reads, reading
 from reference import dlt_seconds, keyed_copy_seconds, scd2_seconds, upsert_seconds
 from tpch import KEYS
@@ -109,20 +123,39 @@ def scd2(bench: Bench) -> Iterator[Row]:
 
 
 def from_postgres(bench: Bench) -> Iterator[Row]:
+    with _origin(bench):
+        title = "lineitem PostgreSQL → PostgreSQL, `truncate`"
+        yield bench.against_yardstick(title, lambda: _from_postgres(bench, FROM_POSTGRES), 3.5)
+
+
+def from_postgres_monthly(bench: Bench) -> Iterator[Row]:
+    """The same rows, cut in windows by a cursor that has an index, beside all of them in one."""
+    monthly, at_once = (FROM_POSTGRES_IN_WINDOWS.replace("WINDOW", window) for window in ("1mo", "20000d"))
+    with _origin(bench, "CREATE INDEX ON origin.lineitem (l_shipdate)"):
+        seconds, one = bench.interleaved(
+            lambda: _from_postgres(bench, monthly), "one chunk", lambda: _from_postgres(bench, at_once)
+        )
+    yield ratio("lineitem PostgreSQL → PostgreSQL, `append` in 84 monthly chunks", seconds, "one chunk", one, 2.0)
+
+
+@contextmanager
+def _origin(bench: Bench, *statements: LiteralString) -> Iterator[None]:
     bench.warehouse.forget("origin")
     bench.warehouse.create("origin", "lineitem", keyed=False)
     for process in [
-        bench.warehouse.psql(f"\\copy origin.lineitem from '{half}' with (format csv)", "ANALYZE origin.lineitem")
+        bench.warehouse.psql(f"\\copy origin.lineitem from '{half}' with (format csv)")
         for half in bench.data.halves("lineitem")
     ]:
         if process.wait() != 0:
             raise SystemExit("psql failed; its message is above")
-    yield bench.against_yardstick("lineitem PostgreSQL → PostgreSQL, `truncate`", lambda: _from_postgres(bench), 3.5)
+    for statement in (*statements, "ANALYZE origin.lineitem"):
+        bench.warehouse.run(sql.SQL(statement))
+    yield
     bench.warehouse.forget("origin")
 
 
-def _from_postgres(bench: Bench) -> float:
-    with bench.project(FROM_POSTGRES) as project:
+def _from_postgres(bench: Bench, manifest: str) -> float:
+    with bench.project(manifest) as project:
         return loaded_seconds(bench, project)
 
 

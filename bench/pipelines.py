@@ -73,6 +73,24 @@ source = { connector = "postgres", config = { url = "${BENCH_URL}", schema = "or
 tables = ["lineitem"]
 load = { mode = "truncate" }
 """
+FROM_POSTGRES_IN_WINDOWS = """
+[[pipeline]]
+id = "work"
+source = { connector = "postgres", config = { url = "${BENCH_URL}", schema = "origin" } }
+incremental = "l_shipdate"
+tables = ["lineitem"]
+load = { mode = "append" }
+backfill = { window = "WINDOW" }
+"""
+MANY_CHUNKS = """
+[[pipeline]]
+id = "work"
+source = { connector = "postgres", config = { url = "${BENCH_URL}", schema = "origin" } }
+incremental = "id"
+tables = ["many"]
+load = { mode = "append" }
+backfill = { window = 10 }
+"""
 SMALL_CHUNKS = """
 [[pipeline]]
 id = "work"

@@ -6,10 +6,13 @@ import statistics
 from collections.abc import Iterator
 
 import psutil
-from drive import Engine, apply_cold, load_location
-from measuring import Bench, Row, absolute, applied_warm
+from drive import Engine, apply_cold, load_location, plan_many
+from interface import served
+from measuring import Bench, Row, absolute, applied_warm, limited
 from memory import PeakMemory
-from pipelines import COLD, LINEITEM, SMALL_CHUNKS
+from pipelines import COLD, LINEITEM, MANY_CHUNKS, SMALL_CHUNKS
+from projects import SCHEMA
+from psycopg import sql
 from tpch import small_files
 
 
@@ -49,6 +52,40 @@ def small_chunks(bench: Bench) -> Iterator[Row]:
 
     seconds = statistics.median(bench.seconds("hakiri", once) for _ in range(bench.repeats)) / count
     yield absolute("200 chunks of 100 rows, warm, each", seconds, 0.4)
+
+
+def many_chunks(bench: Bench) -> Iterator[Row]:
+    count = 100_000
+    with bench.project(MANY_CHUNKS) as project:
+        bench.warehouse.forget("origin")
+        bench.warehouse.run(sql.SQL("CREATE SCHEMA origin"))
+        rows = sql.SQL("CREATE TABLE origin.many AS SELECT id FROM generate_series(0, {}, 10) AS id")
+        bench.warehouse.run(rows.format(10 * count - 10))
+        bench.warehouse.run(sql.SQL("ALTER TABLE origin.many ADD PRIMARY KEY (id)"))
+        told = plan_many(project.folder, project.env)
+        bench.warehouse.forget("origin")
+    if told["chunks"] != count:
+        raise SystemExit(f"{told['chunks']} chunks were planned, {count} expected")
+    yield absolute(f"plan {count:,} chunks, and store the plan", told["first"], 3)
+    yield absolute("plan them again", told["again"], 3)
+    yield limited("the same: peak memory", told["megabytes"], "MB", 300)
+
+
+def ui_backfill(bench: Bench) -> Iterator[Row]:
+    """Launched as the UI launches it; processes, Spark's session and Dagster's runs included."""
+    count, asset = 100, ("work", "many")
+
+    def once() -> float:
+        with bench.project(SMALL_CHUNKS) as project:
+            list(small_files(project.folder / "work", count, 100))
+            with served(project.folder, project.env) as interface:
+                seconds = interface.backfill_seconds(asset, interface.partitions(asset, count))
+            if (stored := bench.warehouse.count(SCHEMA, "many")) != count * 100:
+                raise SystemExit(f"{stored} rows are stored, {count * 100} expected")
+            return seconds
+
+    seconds = statistics.median(bench.seconds("backfill", once) for _ in range(bench.repeats)) / count
+    yield absolute(f"a UI backfill of {count} partitions of 100 rows, each", seconds, 0.8)
 
 
 def many_tables(bench: Bench) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from load_works import (
     blue_green,
     blue_green_readers,
     from_postgres,
+    from_postgres_monthly,
     scd2,
     truncate,
     truncate_against_dlt,
@@ -17,7 +18,7 @@ from load_works import (
     upsert_unchanged,
 )
 from measuring import Bench, Row
-from project_works import cold, converged, many_tables, memory, small_chunks
+from project_works import cold, converged, many_chunks, many_tables, memory, small_chunks, ui_backfill
 from quality_works import all_bad, great_expectations, row_rules, validators_in_sql
 
 WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
@@ -35,8 +36,11 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "upsert-unchanged": upsert_unchanged,
     "scd2": scd2,
     "from-postgres": from_postgres,
+    "from-postgres-monthly": from_postgres_monthly,
     "cold": cold,
     "small-chunks": small_chunks,
+    "many-chunks": many_chunks,
+    "ui-backfill": ui_backfill,
     "converged": converged,
     "many-tables": many_tables,
     "memory": memory,
