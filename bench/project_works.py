@@ -62,13 +62,13 @@ def many_chunks(bench: Bench) -> Iterator[Row]:
         rows = sql.SQL("CREATE TABLE origin.many AS SELECT id FROM generate_series(0, {}, 10) AS id")
         bench.warehouse.run(rows.format(10 * count - 10))
         bench.warehouse.run(sql.SQL("ALTER TABLE origin.many ADD PRIMARY KEY (id)"))
-        told = plan_many(project.folder, project.env)
+        first, again = (plan_many(project.folder, project.env) for _ in range(2))
         bench.warehouse.forget("origin")
-    if told["chunks"] != count:
-        raise SystemExit(f"{told['chunks']} chunks were planned, {count} expected")
-    yield absolute(f"plan {count:,} chunks, and store the plan", told["first"], 3)
-    yield absolute("plan them again", told["again"], 3)
-    yield limited("the same: peak memory", told["megabytes"], "MB", 300)
+    if first["chunks"] != count:
+        raise SystemExit(f"{first['chunks']} chunks were planned, {count} expected")
+    yield absolute(f"plan {count:,} chunks, and store the plan", first["seconds"], 3)
+    yield absolute("plan them again, nothing has changed", again["seconds"], 3)
+    yield limited("peak memory of both", max(first["megabytes"], again["megabytes"]), "MB", 300)
 
 
 def ui_backfill(bench: Bench) -> Iterator[Row]:

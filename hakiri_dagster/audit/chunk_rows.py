@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 from sqlalchemy import Row
@@ -12,6 +13,8 @@ from hakiri_dagster.planning.intervals import Intervals
 from hakiri_dagster.planning.states import ChunkState
 
 Values = dict[str, Any]
+
+_NOTHING = "[]"
 
 
 def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
@@ -30,8 +33,8 @@ def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
         "attempt_seen": state.attempt_seen,
         "rows": state.rows,
         "load_id": state.load_id,
-        "carried_from": json.dumps(state.carried_from),
-        "supersedes": json.dumps(state.supersedes),
+        "carried_from": _list_to_json(state.carried_from),
+        "supersedes": _list_to_json(state.supersedes),
     }
 
 
@@ -48,8 +51,8 @@ def from_row(row: Row[Any]) -> ChunkState:
         attempt_seen=row.attempt_seen,
         rows=row.rows,
         load_id=row.load_id,
-        carried_from=tuple(json.loads(row.carried_from)),
-        supersedes=tuple(json.loads(row.supersedes)),
+        carried_from=tuple(_list_from_json(row.carried_from)),
+        supersedes=tuple(_list_from_json(row.supersedes)),
         completed_at=row.completed_at,
     )
 
@@ -81,11 +84,20 @@ def bounds_from_json(text: str) -> Bounds:
 
 
 def intervals_to_json(intervals: Intervals) -> str:
-    return json.dumps([[part.lower, part.upper] for part in intervals])
+    return _list_to_json([(part.lower, part.upper) for part in intervals])
 
 
 def intervals_from_json(text: str) -> Intervals:
-    return tuple(Interval(lower, upper) for lower, upper in json.loads(text))
+    return tuple(Interval(lower, upper) for lower, upper in _list_from_json(text))
+
+
+def _list_to_json(values: Sequence[Any]) -> str:
+    """Of a hundred thousand chunks nearly all have nothing to list."""
+    return json.dumps(values) if values else _NOTHING
+
+
+def _list_from_json(text: str) -> list[Any]:
+    return [] if text == _NOTHING else list(json.loads(text))
 
 
 def number_to_text(number: int | None) -> str | None:

@@ -19,6 +19,8 @@ from hakiri_dagster.planning.chunks import SourceFile
 from hakiri_dagster.planning.states import ChunkState, DueSlice, published
 
 _C: Final = PIPELINE_CHUNKS.c
+_ROWS_AT_ONCE: Final = 5_000
+"""A row is a few hundred bytes in the database, and some thousand on its way there."""
 _FILE_STATES: Final = {
     "pending": "PENDING", "running": "PROCESSING", "done": "COMMITTED", "failed": "FAILED",
 }  # fmt: skip
@@ -131,13 +133,14 @@ def save_states(connection: Connection, pipeline_id: str, table: str, states: Se
         kept = or_(proposed["status"] == "running", _C.status != "running")  # by an attempt, or by a replay
         return {name: case((kept, _C[name]), else_=null()) for name in _free()}
 
-    upsert(
-        connection,
-        PIPELINE_CHUNKS,
-        [to_values(pipeline_id, table, state) for state in states],
-        also=freed,
-        only_if=lambda proposed: _C.attempts <= proposed["attempts"],
-    )
+    for start in range(0, len(states), _ROWS_AT_ONCE):
+        upsert(
+            connection,
+            PIPELINE_CHUNKS,
+            [to_values(pipeline_id, table, state) for state in states[start : start + _ROWS_AT_ONCE]],
+            also=freed,
+            only_if=lambda proposed: _C.attempts <= proposed["attempts"],
+        )
 
 
 def _change_held(connection: Connection, values: dict[Claim, Values]) -> None:

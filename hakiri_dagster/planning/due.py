@@ -230,7 +230,8 @@ def _owes(
     chunk: Chunk, base: ChunkState, bounds: Bounds, seen: str | None, *, settles: bool, mark_at_most: int | None
 ) -> _Verdict:
     owed = DueSlice(Slice(chunk, bounds), base.attempts, settles, mark_at_most, seen)
-    return _Verdict(chunk, base if base.status in ("running", "failed") else replace(base, status="pending"), owed)
+    stays = base.status in ("pending", "running", "failed")  # a copy of each of many chunks takes time
+    return _Verdict(chunk, base if stays else replace(base, status="pending"), owed)
 
 
 def _due(

@@ -94,7 +94,7 @@ class Due:
 def to_be_stored(states: Iterable[ChunkState], stored: Mapping[str, ChunkState]) -> tuple[ChunkState, ...]:
     """Those that differ from what the audit DB says. A chunk that an attempt holds is the attempt's to write."""
     return tuple(
-        replace(state, from_ledger=False)
+        replace(state, from_ledger=False) if state.from_ledger else state
         for state in states
         if (state.from_ledger or state != stored.get(state.key)) and state.status != "running"
     )
