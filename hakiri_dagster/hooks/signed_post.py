@@ -6,29 +6,25 @@ What was sent may arrive twice, as its answer may be lost; `signature` says what
 from __future__ import annotations
 
 import json
-import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
-from threading import Thread
 from urllib.parse import quote, urldefrag, urljoin
 
-from hakiri_dagster.errors import HakiriError, UnsafeUrl, WebhookRefused, WebhookUnavailable
-from hakiri_dagster.hooks.pinned_post import Answer, Deadline, Message, authority, is_https, post
+from hakiri_dagster.errors import UnsafeUrl, WebhookRefused, WebhookUnavailable
+from hakiri_dagster.hooks.pinned_post import Answer, Message, post
 from hakiri_dagster.hooks.signature import SIGNATURE, TIMESTAMP, sign
-from hakiri_dagster.security.url_guard import ALLOWED, Address, SafeUrl, judge, resolve
+from hakiri_dagster.security.pinned_connection import Deadline, is_https, origin, resolved
+from hakiri_dagster.security.retry_after import seconds_asked_for
+from hakiri_dagster.security.url_guard import ALLOWED, Address, SafeUrl, judge
 
 _SAME_POST_ELSEWHERE = frozenset((307, 308))
 _TRY_AGAIN = frozenset((408, 425, 429))
-_SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ def send(
     redirects = 0
     while (answer := _post(at, addresses, message, tls, deadline, limits)).status in _SAME_POST_ELSEWHERE:
         if redirects == limits.redirects:
-            raise WebhookRefused(f"the receiver redirects more than {redirects} times", where=_origin(at))
+            raise WebhookRefused(f"the receiver redirects more than {redirects} times", where=origin(at))
         with _blaming_the_redirect(at):
             at = _follow(at, answer)
             addresses = _resolve(at, deadline)
@@ -93,20 +89,10 @@ def _message(payload: Mapping[str, object], secret: str | None, idempotency_key:
 
 
 def _resolve(at: SafeUrl, deadline: Deadline) -> tuple[Address, ...]:
-    """In a thread, as the C library takes its time and cannot be interrupted; as a daemon it keeps no process alive."""
-    found: Future[tuple[Address, ...]] = Future()
-
-    def look_up() -> None:
-        try:
-            found.set_result(resolve(at))
-        except HakiriError as error:
-            found.set_exception(error)
-
-    Thread(target=look_up, name="webhook-resolver", daemon=True).start()
     try:
-        return found.result(deadline.left())
+        return resolved(at, deadline)
     except TimeoutError:
-        raise WebhookUnavailable("the host was not resolved in time", where=_origin(at)) from None
+        raise WebhookUnavailable("the host was not resolved in time", where=origin(at)) from None
 
 
 def _post(
@@ -137,30 +123,30 @@ def _telling(at: SafeUrl) -> Iterator[None]:
     except ssl.SSLCertVerificationError as error:
         raise WebhookRefused(
             f"the receiver's certificate does not prove that it is this host: {error.verify_message}",
-            where=_origin(at),
+            where=origin(at),
             hint="nothing was sent; the receiver needs a valid certificate, of an authority that this machine trusts",
         ) from None
     except TimeoutError:
-        raise WebhookUnavailable("the receiver did not answer in time", where=_origin(at)) from None
+        raise WebhookUnavailable("the receiver did not answer in time", where=origin(at)) from None
     except OSError as error:
         raise WebhookUnavailable(
-            f"the receiver cannot be reached, or broke off: {error.strerror or error}", where=_origin(at)
+            f"the receiver cannot be reached, or broke off: {error.strerror or error}", where=origin(at)
         ) from error
     except HTTPException:
-        raise WebhookUnavailable("the receiver did not answer in HTTP", where=_origin(at)) from None
+        raise WebhookUnavailable("the receiver did not answer in HTTP", where=origin(at)) from None
 
 
 def _follow(at: SafeUrl, answer: Answer) -> SafeUrl:
     """To the machine itself only from there: what the operator allowed is not the receiver's to use."""
     if answer.location is None:
-        raise WebhookRefused("the receiver redirects, and does not say where to", where=_origin(at))
+        raise WebhookRefused("the receiver redirects, and does not say where to", where=origin(at))
     try:
         location = urldefrag(urljoin(at.url, answer.location)).url
     except ValueError:
         raise UnsafeUrl("the URL names no host that there could be", hint=ALLOWED) from None
     to = judge(location, allow_loopback=at.loopback)
     if is_https(at) and not is_https(to):
-        raise UnsafeUrl("the URL is not https", where=_origin(to), hint=ALLOWED)
+        raise UnsafeUrl("the URL is not https", where=origin(to), hint=ALLOWED)
     return to
 
 
@@ -171,17 +157,17 @@ def _blaming_the_redirect(at: SafeUrl) -> Iterator[None]:
     except UnsafeUrl as error:
         place = f" ({error.where})" if error.where else ""
         raise UnsafeUrl(
-            f"the receiver redirects elsewhere{place}: {error.what}", where=_origin(at), hint=error.hint
+            f"the receiver redirects elsewhere{place}: {error.what}", where=origin(at), hint=error.hint
         ) from None
 
 
 def _accept(answer: Answer, at: SafeUrl) -> None:
-    status, where = answer.status, _origin(at)
+    status, where = answer.status, origin(at)
     if 200 <= status < 300:
         return
     if status >= 500 or status in _TRY_AGAIN:
         raise WebhookUnavailable(
-            f"the receiver answered {status}", where=where, retry_after=_seconds(answer.retry_after)
+            f"the receiver answered {status}", where=where, retry_after=seconds_asked_for(answer.retry_after)
         )
     if 300 <= status < 400:
         raise WebhookRefused(
@@ -192,21 +178,3 @@ def _accept(answer: Answer, at: SafeUrl) -> None:
     raise WebhookRefused(
         f"the receiver answered {status}", where=where, hint="the receiver's own log may say what it misses"
     )
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """Seconds, or a date; None for what is neither."""
-    if retry_after is None:
-        return None
-    if _SECONDS.fullmatch(retry_after):
-        return float(retry_after)
-    try:
-        then = parsedate_to_datetime(retry_after)
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _origin(url: SafeUrl) -> str:
-    """Without the path, in which there often is a token."""
-    return f"{'https' if is_https(url) else 'http'}://{authority(url)}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hakiri_dagster.hooks.pinned_post import authority
+from hakiri_dagster.security.pinned_connection import authority
 from hakiri_dagster.security.url_guard import judge
 
 

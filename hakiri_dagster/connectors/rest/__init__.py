@@ -1,0 +1,1 @@
+"""The `rest` connector: lists of records of an API that answers with JSON."""

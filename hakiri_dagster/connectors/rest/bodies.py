@@ -1,0 +1,70 @@
+"""The body of an answer, read in pieces, so that one without an end fills no memory."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from http.client import HTTPResponse, IncompleteRead
+
+_PIECE = 64 << 10
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class TooLarge(Exception):
+    """More than was allowed for."""
+
+
+class UnknownEncoding(Exception):
+    """The body is packed in a way that was not asked for."""
+
+
+def read_body(answer: HTTPResponse, most_bytes: int) -> bytes:
+    """Unpacked. Raises TooLarge, UnknownEncoding, and, where it ends before its end, IncompleteRead."""
+    if answer.length is not None and answer.length > most_bytes:
+        raise TooLarge
+    pieces = _pieces(answer)
+    match (answer.headers.get("Content-Encoding") or "identity").strip().lower():
+        case "identity":
+            return _within(pieces, most_bytes)
+        case "gzip" | "x-gzip":
+            return _within(_unpacked(pieces), most_bytes)
+        case other:
+            raise UnknownEncoding(other)
+
+
+def ends_with_its_connection(answer: HTTPResponse) -> bool:
+    """Nothing says how long the body is, so that one that was cut off looks whole."""
+    return answer.length is None and not answer.chunked
+
+
+def _within(pieces: Iterator[bytes], most_bytes: int) -> bytes:
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        if len(body) > most_bytes:
+            raise TooLarge
+    return bytes(body)
+
+
+def _pieces(answer: HTTPResponse) -> Iterator[bytes]:
+    while piece := answer.read(_PIECE):
+        yield piece
+    if answer.length:  # http.client does not say that the rest never came
+        raise IncompleteRead(b"", answer.length)
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """A few packed bytes may hold gigabytes: no more is unpacked at once than fits a piece."""
+    unpacking = zlib.decompressobj(_GZIP)
+    something = False
+    for piece in pieces:
+        something = True
+        while piece:
+            try:
+                yield unpacking.decompress(piece, _PIECE)
+            except zlib.error:
+                raise IncompleteRead(b"") from None
+            piece = unpacking.unconsumed_tail
+    yield unpacking.flush()
+    if something and not unpacking.eof:
+        raise IncompleteRead(b"")

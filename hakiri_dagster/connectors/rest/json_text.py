@@ -1,0 +1,157 @@
+"""JSON as the text that it is: each record with the very characters that the API sent.
+
+Decoded and written again, `1.10` would become `1.1`, and a number of thirty digits another number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+_BLANK = re.compile(r"[ \t\n\r]*")
+_ABSENT: Final = object()
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+class NotJson(Exception):
+    """The text is no JSON document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`value` is the decoded `text`."""
+
+    text: str
+    value: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an object: its text is that of the value alone."""
+
+    name: str
+    text: str
+    value: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What surrounds the records, decoded; and what was found where they should be: records, or another value."""
+
+    around: Any
+    records: tuple[Record, ...] | None
+    instead: Any = None
+
+    def at(self, path: Sequence[str]) -> Any:
+        """None where nothing is."""
+        return value_at(self.around, path)
+
+
+def read_document(body: bytes, records_path: Sequence[str]) -> Document:
+    """Raises NotJson."""
+    try:
+        text = body.decode(json.detect_encoding(body)).removeprefix("\ufeff")
+        around, records, instead, end = _value(text, _skip(text, 0), list(records_path))
+    except (ValueError, RecursionError, LookupError) as error:
+        raise NotJson(str(error)) from None
+    if _skip(text, end) != len(text):
+        raise NotJson(f"something follows the document, at character {end}")
+    return Document(around, records, None if instead is _ABSENT else instead)
+
+
+def members_of(text: str) -> Iterator[Member]:
+    """Of the text of an object."""
+    at = _skip(text, _skip(text, 0) + 1)
+    while text[at] != "}":
+        name, at = _DECODER.raw_decode(text, at)
+        start = _skip(text, _skip(text, at) + 1)
+        value, at = _DECODER.raw_decode(text, start)
+        yield Member(name, text[start:at], value)
+        at = _skip(text, at)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+
+
+def value_at(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
+
+
+_Found = tuple[Any, tuple[Record, ...] | None, Any, int]
+"""The value without the records, the records, what is there instead of them, and where the value ends."""
+
+
+def _value(text: str, at: int, path: Sequence[str]) -> _Found:
+    if not path:
+        return _records(text, at)
+    if text[at : at + 1] == "{":
+        return _object(text, at, path)
+    value, end = _DECODER.raw_decode(text, at)
+    return value, None, _ABSENT, end
+
+
+def _object(text: str, at: int, path: Sequence[str]) -> _Found:
+    around: dict[str, Any] = {}
+    records, instead = None, _ABSENT
+    at = _skip(text, at + 1)
+    while text[at : at + 1] != "}":
+        if text[at : at + 1] != '"':
+            raise ValueError(f"a name is missing at character {at}")
+        name, at = _DECODER.raw_decode(text, at)
+        at = _expected(text, at, ":")
+        if name == path[0]:
+            around[name], records, instead, at = _value(text, at, path[1:])
+        else:
+            around[name], at = _DECODER.raw_decode(text, at)
+        at = _skip(text, at)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+            if text[at : at + 1] == "}":
+                raise ValueError(f"a name is missing at character {at}")
+        elif text[at : at + 1] != "}":
+            raise ValueError(f"a comma is missing at character {at}")
+    return around, records, instead, at + 1
+
+
+def _records(text: str, at: int) -> _Found:
+    if text[at : at + 1] != "[":
+        value, end = _DECODER.raw_decode(text, at)
+        return value, () if value is None else None, value, end
+    records: list[Record] = []
+    at = _skip(text, at + 1)
+    while text[at : at + 1] != "]":
+        value, end = _DECODER.raw_decode(text, at)
+        records.append(Record(text[at:end], value))
+        at = _skip(text, end)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+            if text[at : at + 1] == "]":
+                raise ValueError(f"a value is missing at character {at}")
+        elif text[at : at + 1] != "]":
+            raise ValueError(f"a comma is missing at character {at}")
+    return [], tuple(records), _ABSENT, at + 1
+
+
+def _expected(text: str, at: int, character: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] != character:
+        raise ValueError(f"`{character}` is missing at character {at}")
+    return _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    assert found is not None, "the pattern matches nothing, too"
+    return found.end()

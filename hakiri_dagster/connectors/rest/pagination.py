@@ -1,0 +1,181 @@
+"""How pages follow each other: what is asked for first, and what a page says of the next one.
+
+Each kind is a value that can be pickled, and keeps nothing between pages but what `step` returns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+from hakiri_dagster.connectors.rest.api import Pairs
+from hakiri_dagster.connectors.rest.client import Client
+from hakiri_dagster.connectors.rest.pages import Page, path_of
+from hakiri_dagster.connectors.rest.urls import with_params
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.manifest.api_urls import judged
+from hakiri_dagster.security.url_guard import SafeUrl
+
+_LINK = re.compile(r"<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~-]+\*?\s*(?:=\s*(?:\"[^\"]*\"|[^\s\";,]+))?)*)\s*(?:,|$)")
+_PARAM = re.compile(r";\s*([\w!#$&+.^`|~-]+\*?)\s*(?:=\s*(?:\"([^\"]*)\"|([^\s\";,]+)))?")
+
+
+class Pagination(Protocol):
+    def first_params(self) -> Pairs:
+        """What is added to the request for the first page."""
+        ...
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        """The page that follows; None if none does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OnePage:
+    """Everything is in one answer."""
+
+    def first_params(self) -> Pairs:
+        return ()
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        if link_to_next(page.headers.get_all("Link") or ()) is not None:
+            raise SourceError(
+                f"{client.shown(page.at)}: the answer has a `Link` to a next page, and `pagination` says there is none",
+                hint='write `pagination = { type = "link" }`',
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHeader:
+    """The header `Link` with `rel="next"` (RFC 8288)."""
+
+    def first_params(self) -> Pairs:
+        return ()
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        link = link_to_next(page.headers.get_all("Link") or ())
+        return None if link is None else client.next_url(page.at, link, "the `Link` to the next page")
+
+
+@dataclass(frozen=True, slots=True)
+class NextUrl:
+    """The body holds the URL of the next page."""
+
+    path: str
+
+    def first_params(self) -> Pairs:
+        return ()
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        link = page.document.at(path_of(self.path))
+        if link is None or link == "":
+            return None
+        if not isinstance(link, str):
+            raise _odd(client, page, self.path, "no URL")
+        return client.next_url(page.at, link, f"`{self.path}`")
+
+
+@dataclass(frozen=True, slots=True)
+class BodyCursor:
+    """The body holds a token, which the next request gives back. `more`: where the body says whether pages follow."""
+
+    path: str
+    param: str
+    more: str | None = None
+
+    def first_params(self) -> Pairs:
+        return ()
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        if self.more is not None and page.document.at(path_of(self.more)) is not True:
+            return None
+        token = page.document.at(path_of(self.path))
+        if token is None or token == "" or token is False:
+            if self.more is None:
+                return None
+            raise SourceError(
+                f"{client.shown(page.at)}: `{self.more}` says that pages follow, and `{self.path}` holds no token",
+                hint="`next` is the dotted path of the token",
+            )
+        if isinstance(token, bool) or not isinstance(token, str | int):
+            raise _odd(client, page, self.path, "no token")
+        return _at(page.at, [(self.param, str(token))])
+
+
+@dataclass(frozen=True, slots=True)
+class PageNumber:
+    """Pages have numbers. The last is the one that `total` tells, else the one before the first that is empty."""
+
+    param: str
+    first: int = 1
+    size: Pairs = ()
+    total: str | None = None
+
+    def first_params(self) -> Pairs:
+        return ((self.param, str(self.first)), *self.size)
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        number = _number_in(page.at, self.param) + 1
+        if self.total is not None:
+            total = _count(client, page, self.total)
+            if number >= self.first + total:
+                return None
+        elif not page.records:
+            return None
+        return _at(page.at, [(self.param, str(number))])
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Requests say how many records to pass over: as many as have come. `total`: how many there are altogether."""
+
+    param: str
+    first: int = 0
+    size: Pairs = ()
+    total: str | None = None
+
+    def first_params(self) -> Pairs:
+        return ((self.param, str(self.first)), *self.size)
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        if not page.records:
+            return None
+        passed = _number_in(page.at, self.param) + len(page.records)
+        if self.total is not None and passed >= self.first + _count(client, page, self.total):
+            return None
+        return _at(page.at, [(self.param, str(passed))])
+
+
+def link_to_next(headers: Iterable[str]) -> str | None:
+    for header in headers:
+        for target, params in _LINK.findall(header):
+            for name, quoted, plain in _PARAM.findall(params):
+                if name.lower() == "rel" and "next" in (quoted or plain).lower().split():
+                    return str(target)
+    return None
+
+
+def _count(client: Client, page: Page, path: str) -> int:
+    found = page.document.at(path_of(path))
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise _odd(client, page, path, "no number of pages or records")
+    return found
+
+
+def _odd(client: Client, page: Page, path: str, what: str) -> SourceError:
+    return SourceError(
+        f"{client.shown(page.at)}: `{path}` of the answer is {what}",
+        hint="the paths under `pagination` are dotted paths into the answer",
+    )
+
+
+def _number_in(at: SafeUrl, param: str) -> int:
+    return next(int(value) for name, value in parse_qsl(urlsplit(at.url).query) if name == param)
+
+
+def _at(at: SafeUrl, params: Iterable[tuple[str, Any]]) -> SafeUrl:
+    return judged(with_params(at.url, params), allow_loopback=at.loopback)

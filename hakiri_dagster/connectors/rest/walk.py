@@ -1,0 +1,169 @@
+"""A walk over the pages of an API, from the first to the last, one page in memory at a time.
+
+What a walk promises: every record of every page that the API shows comes out once, in its order, or the walk raises.
+An unchanged record that is shown again because pages have shifted meanwhile is passed over, as long as it is among the
+latest `REMEMBERED` and has a key; a changed one comes again, as it is now. What the API leaves out because pages have
+shifted, nobody can see.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import xxhash
+
+from hakiri_dagster.connectors.rest.api import Pairs
+from hakiri_dagster.connectors.rest.circles import CircleWatch
+from hakiri_dagster.connectors.rest.client import Client
+from hakiri_dagster.connectors.rest.flattening import Flattening
+from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.pages import Page, fetch
+from hakiri_dagster.connectors.rest.pagination import Pagination
+from hakiri_dagster.connectors.rest.urls import with_params
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.manifest.api_urls import judged
+from hakiri_dagster.security.url_guard import SafeUrl
+
+REMEMBERED: Final = 20_000
+_TOO_OFTEN: Final = 3
+
+Position = Callable[[Record], int | None]
+"""Where a record lies in the order of the table's cursor; None where that cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What a table is to the API. `has_key`: a record that comes twice unchanged is the same record."""
+
+    path: str
+    params: Pairs
+    records: str | None
+    pagination: Pagination
+    most_pages: int
+    has_key: bool = False
+    flattening: Flattening = field(default_factory=Flattening)
+
+
+@dataclass(frozen=True, slots=True)
+class Ascending:
+    """The API gives records in the order of the cursor. `end`: those from there on are not wanted."""
+
+    position: Position
+    end: int | None = None
+
+
+def first_page(client: Client, collection: Collection, params: Pairs = ()) -> Page:
+    return fetch(client, first_url(client, collection, params), collection.records)
+
+
+def first_url(client: Client, collection: Collection, params: Pairs = ()) -> SafeUrl:
+    """What the walk asks wins over what the table always asks, and that over where pages begin."""
+    at = client.url(collection.path)
+    url = at.url
+    for pairs in (collection.pagination.first_params(), collection.params, params):
+        url = with_params(url, pairs)
+    return judged(url, allow_loopback=at.loopback)
+
+
+def walked(
+    client: Client, collection: Collection, params: Pairs = (), order: Ascending | None = None
+) -> Iterator[Sequence[Record]]:
+    """The records of each page."""
+    watch = _Watch(client, collection.most_pages)
+    passed = _Passed()
+    high: int | None = None
+    page: Page | None = None
+    at: SafeUrl | None = first_url(client, collection, params)
+    while at is not None:
+        watch.asks(at)
+        page = fetch(client, at, collection.records)
+        watch.sees(page)
+        records = [collection.flattening(record) for record in page.records]
+        new = passed.unseen(records)
+        if order is not None:
+            high = _in_order(client, page, new, order.position, high)
+        yield new if collection.has_key else records
+        if order is not None and order.end is not None and high is not None and high >= order.end:
+            return
+        at = collection.pagination.after(client, page)
+
+
+class _Watch:
+    """A token that repeats for ever, or pages without end, are an error and no load."""
+
+    def __init__(self, client: Client, most_pages: int) -> None:
+        self._client = client
+        self._most = most_pages
+        self._asked = CircleWatch()
+        self._seen = CircleWatch()
+        self._pages = self._met = 0
+
+    def asks(self, at: SafeUrl) -> None:
+        self._pages += 1
+        if self._pages > self._most:
+            raise SourceError(
+                f"{self._client.shown(at)}: more than {self._most:,} pages follow each other",
+                hint="if the API really has more, raise `max_pages`",
+            )
+        if self._asked.meets(_digest([at.url])):
+            raise SourceError(
+                f"{self._client.shown(at)}: the pages go round in circles: this one was asked for before",
+                hint="check `pagination`: the API gives a next page that was there already",
+            )
+
+    def sees(self, page: Page) -> None:
+        """Once may be chance: as many new records as a page has shift its records to the next."""
+        if page.records and self._seen.meets(_digest(record.text for record in page.records)):
+            self._met += 1
+        if self._met >= _TOO_OFTEN:
+            raise SourceError(
+                f"{self._client.shown(page.at)}: the pages go round in circles: these very records have come before",
+                hint="check `pagination`: does the API know these parameters?",
+            )
+
+
+class _Passed:
+    """Digests of the latest records."""
+
+    def __init__(self) -> None:
+        self._digests: OrderedDict[int, None] = OrderedDict()
+
+    def unseen(self, records: Sequence[Record]) -> list[Record]:
+        new = []
+        for record in records:
+            digest = _digest([record.text])
+            if digest in self._digests:
+                continue
+            self._digests[digest] = None
+            new.append(record)
+        while len(self._digests) > REMEMBERED:
+            self._digests.popitem(last=False)
+        return new
+
+
+def _in_order(
+    client: Client, page: Page, records: Sequence[Record], position: Position, high: int | None
+) -> int | None:
+    """The highest position so far. Records without one are in no order."""
+    for record in records:
+        here = position(record)
+        if here is None:
+            continue
+        if high is not None and here < high:
+            raise SourceError(
+                f"{client.shown(page.at)}: a record comes after one with a later cursor: the order is not ascending",
+                hint='take `order = "ascending"` out of `cursor_params`, or give the API the parameter that sorts so',
+            )
+        high = here
+    return high
+
+
+def _digest(texts: Iterable[str]) -> int:
+    told = xxhash.xxh3_128()
+    for text in texts:
+        told.update(text.encode("utf-8", "surrogatepass"))
+        told.update(b"\0")
+    return told.intdigest()

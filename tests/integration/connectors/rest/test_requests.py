@@ -1,0 +1,365 @@
+"""One request of an API, over real connections: limits, patience, and what errors say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hakiri_dagster.connectors.network import Network
+from hakiri_dagster.connectors.rest.api import Api, Credentials, Patience, Timeouts
+from hakiri_dagster.connectors.rest.client import Client
+from hakiri_dagster.connectors.rest.pages import fetch
+from hakiri_dagster.errors import HakiriError, SourceError, SourceUnavailable, UnsafeUrl
+from tests.integration.connectors.rest.api_server import Answer, Asked, Said, in_turn, said, serving
+from tests.integration.hooks.certificates import new_authority
+
+SECRET = "s3cr3t-of-the-api"
+GOOD = said([{"id": 1}])
+LOOPBACK = Network(allow_loopback=True)
+
+
+class Pauses(list[float]):
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def ids(url: str, path: str = "/things", records: str | None = None, pauses: Pauses | None = None, **api: Any) -> Any:
+    settings = replace(Api(url), **api)
+    client = Client(settings, LOOPBACK, pause=pauses if pauses is not None else Pauses())
+    try:
+        return [record.value["id"] for record in fetch(client, client.url(path), records).records]
+    finally:
+        client.close()
+
+
+def refusal(answer: Answer, **asked: Any) -> HakiriError:
+    with serving(answer) as api, pytest.raises(HakiriError) as raised:
+        ids(api.url, **asked)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Said(status=500),
+        Said(status=503),
+        Said(status=429),
+        Said(status=408),
+        Said(status=403, headers=[("Retry-After", "0")]),
+        Said(hangs_up=True),
+        replace(GOOD, cut=5),
+        replace(GOOD, cut=5, without_length=True),
+        Said(gzip.compress(GOOD.body)[:-4], headers=[("Content-Encoding", "gzip")]),
+    ],
+    ids=["500", "503", "429", "408", "403 with Retry-After", "hung up", "cut", "cut without length", "cut gzip"],
+)
+def test_what_may_pass_is_tried_again(trouble: Said) -> None:
+    pauses = Pauses()
+    with serving(in_turn(trouble, trouble, GOOD)) as api:
+        assert ids(api.url, pauses=pauses) == [1]
+        assert len(api.asked) == 3
+    assert len(pauses) == 2
+
+
+def test_an_api_that_never_answers_well_is_given_up_as_not_available() -> None:
+    error = refusal(in_turn(said({"error": "no"}, 502)))
+    assert isinstance(error, SourceUnavailable)
+    assert error.what.startswith("GET http://127.0.0.1:")
+    assert error.what.endswith('/things: answered 502 Bad Gateway: {"error": "no"}; tried 6 times')
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422])
+def test_what_the_api_refuses_is_not_tried_again(status: int) -> None:
+    with serving(in_turn(said({"error": "no such thing"}, status))) as api:
+        with pytest.raises(SourceError, match=rf"things: answered {status} .*no such thing") as raised:
+            ids(api.url)
+        assert raised.value.kind == "permanent"
+        assert len(api.asked) == 1
+
+
+def test_retry_after_is_waited_for_in_seconds_and_as_a_date() -> None:
+    then = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
+    answers = in_turn(
+        Said(status=429, headers=[("Retry-After", "7")]), Said(status=503, headers=[("Retry-After", then)]), GOOD
+    )
+    pauses = Pauses()
+    with serving(answers) as api:
+        assert ids(api.url, pauses=pauses, patience=Patience(first_pause=0.01)) == [1]
+    assert 7 <= pauses[0] <= 7.1
+    assert 30 < pauses[1] <= 40.1
+
+
+def test_an_api_that_asks_to_be_left_alone_for_a_day_is_not_asked_again() -> None:
+    pauses = Pauses()
+    error = refusal(in_turn(Said(status=429, headers=[("Retry-After", "86400")])), pauses=pauses)
+    assert isinstance(error, SourceUnavailable)
+    assert "it asks to be left alone for 86400 s" in error.what
+    assert pauses == []
+
+
+def test_a_body_without_an_end_is_not_read_to_its_end() -> None:
+    def endless(asked: Asked) -> Said:
+        return Said(b"[" + b" " * (3 << 20), without_length=True)
+
+    error = refusal(endless, most_bytes=1 << 20)
+    assert "the answer is larger than 1 MiB" in error.what
+    assert error.kind == "permanent"
+
+
+def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
+    sent = Said(b"[]", headers=[("Content-Length", str(10 << 30))])
+    error = refusal(in_turn(replace(sent, without_length=True)))
+    assert "the answer is larger than 64 MiB" in error.what
+
+
+def test_a_packed_body_may_unpack_to_no_more_than_allowed() -> None:
+    bomb = Said(gzip.compress(b"[" + b" " * (64 << 20)), headers=[("Content-Encoding", "gzip")])
+    assert len(bomb.body) < 1 << 20
+    assert "larger than 1 MiB" in refusal(in_turn(bomb), most_bytes=1 << 20).what
+
+
+def test_a_packed_body_is_unpacked() -> None:
+    with serving(in_turn(Said(gzip.compress(GOOD.body), headers=[("Content-Encoding", "gzip")]))) as api:
+        assert ids(api.url) == [1]
+        assert api.asked[0].headers["Accept-Encoding"] == "gzip"
+
+
+def test_a_body_packed_in_another_way_is_refused() -> None:
+    sent = Said(zlib.compress(GOOD.body), headers=[("Content-Encoding", "deflate")])
+    assert "packed as deflate" in refusal(in_turn(sent)).what
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "told"),
+    [
+        (b"<html>Please log in</html>", "text/html", "with HTML, not JSON: <html>Please log in</html>"),
+        (b"  <!doctype html>", "application/json", "with HTML, not JSON: <!doctype html>"),
+        (b'{"a": ', "application/json", "with invalid JSON"),
+        (b"[1] [2]", "application/json", "with invalid JSON (something follows the document"),
+        (b"[NaN]", "application/json", "with invalid JSON"),
+        (b"", "application/json", "with an empty body, not JSON"),
+        (b"\xff\xfe\xff", "application/json", "with invalid JSON"),
+    ],
+)
+def test_what_is_no_json_is_told_with_its_beginning(body: bytes, content_type: str, told: str) -> None:
+    error = refusal(in_turn(Said(body, headers=[("Content-Type", content_type)])))
+    assert isinstance(error, SourceError)
+    assert error.kind == "permanent"
+    assert f"/things: answered 200 {told}" in error.what
+    assert "\n" not in error.what
+
+
+@pytest.mark.parametrize(
+    ("value", "records", "told"),
+    [
+        ({"items": [], "n": 1}, None, "the answer is an object, not a list of records; it has `items`, `n`"),
+        ({"items": []}, "data", "the answer has no `data`, where `records` says the records are; it has `items`"),
+        ({"data": {"rows": []}}, "data.items", "the answer has no `data.items`, where `records` says"),
+        ({"data": {"items": 5}}, "data.items", "`data.items` of the answer is a number, not a list of records"),
+        ("no", "data", "the answer has no `data`"),
+    ],
+)
+def test_records_that_are_not_where_they_should_be_are_told(value: object, records: str | None, told: str) -> None:
+    assert told in refusal(in_turn(said(value)), records=records).what
+
+
+def test_null_instead_of_a_list_holds_no_records() -> None:
+    with serving(in_turn(said({"items": None}))) as api:
+        assert ids(api.url, records="items") == []
+
+
+@pytest.mark.parametrize(
+    ("credentials", "header", "expected"),
+    [
+        (Credentials.bearer(SECRET), "Authorization", f"Bearer {SECRET}"),
+        (Credentials.basic("ann", "pass:word"), "Authorization", "Basic YW5uOnBhc3M6d29yZA=="),
+        (Credentials.header("X-Api-Key", SECRET), "X-Api-Key", SECRET),
+    ],
+)
+def test_credentials_travel_in_headers(credentials: Credentials, header: str, expected: str) -> None:
+    with serving(in_turn(GOOD)) as api:
+        ids(api.url, credentials=credentials)
+        assert api.asked[0].headers[header] == expected
+
+
+def test_credentials_in_the_query_are_sent_and_never_shown() -> None:
+    credentials = Credentials.query("who", SECRET)
+    with serving(lambda asked: said({"you said": asked.params["who"]}, 400)) as api:
+        with pytest.raises(SourceError) as raised:
+            ids(api.url, path="/things", credentials=credentials)
+        assert api.params("who") == [SECRET]
+    assert SECRET not in str(raised.value)
+    assert '{"you said": "***"}' in raised.value.what
+
+
+@pytest.mark.parametrize("name", ["access_token", "api_key", "apikey", "X-Amz-Signature", "sig", "client_secret"])
+def test_what_looks_like_a_secret_in_a_link_is_not_shown(name: str) -> None:
+    def answer(asked: Asked) -> Said:
+        if asked.path == "/next":
+            return said({}, 404)
+        return Said(status=302, headers=[("Location", f"/next?page=2&{name}=abc123xyz")])
+
+    error = refusal(answer)
+    assert f"/next?page=2&{name}=***: answered 404" in error.what
+
+
+def test_a_redirect_within_the_api_is_followed() -> None:
+    def answer(asked: Asked) -> Said:
+        return GOOD if asked.path == "/v2/things" else Said(status=308, headers=[("Location", "/v2/things")])
+
+    with serving(answer) as api:
+        assert ids(api.url) == [1]
+        assert api.paths == ["/things", "/v2/things"]
+
+
+def test_a_redirect_to_another_host_is_not_followed() -> None:
+    with serving(in_turn(GOOD)) as other:
+        error = refusal(
+            in_turn(Said(status=302, headers=[("Location", f"{other.url}/x")])),
+            credentials=Credentials.bearer(SECRET),
+        )
+        assert f"the redirect leads to {other.url}, away from http://127.0.0.1:" in error.what
+        assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    "location", ["http://169.254.169.254/latest", "file:///etc/passwd", "http://[::1", "//evil.example/x"]
+)
+def test_a_redirect_into_the_network_of_the_machine_is_not_followed(location: str) -> None:
+    error = refusal(in_turn(Said(status=302, headers=[("Location", location)])))
+    assert "the redirect" in error.what
+    assert "is not followed" in error.what
+
+
+def test_redirects_without_end_are_given_up() -> None:
+    assert "redirected more than 5 times" in refusal(in_turn(Said(status=302, headers=[("Location", "/things")]))).what
+
+
+def test_this_machine_is_asked_only_if_the_operator_says_so() -> None:
+    with serving(in_turn(GOOD)) as api:
+        with pytest.raises(UnsafeUrl):
+            Client(Api(api.url), Network())
+        assert api.asked == []
+
+
+def test_a_name_that_leads_to_this_machine_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a name stands for is judged when it is used, and the connection goes to the very address that was judged."""
+    from hakiri_dagster.security import url_guard
+
+    answers = iter([["93.184.216.34"], ["127.0.0.1"]])
+
+    def resolve_anew(host: str, port: int, **_: object) -> list[Any]:
+        return [(2, 1, 6, "", (address, port)) for address in next(answers)]
+
+    monkeypatch.setattr(url_guard.socket, "getaddrinfo", resolve_anew)
+    assert [str(a) for a in url_guard.resolve(url_guard.judge("https://api.example.com/"))] == ["93.184.216.34"]
+    client = Client(Api("https://api.example.com"), Network(), pause=Pauses())
+    with pytest.raises(UnsafeUrl, match="not for everybody"):
+        fetch(client, client.url("/things"), None)
+
+
+def test_the_certificate_has_to_name_the_host(tmp_path: Path) -> None:
+    authority = new_authority(tmp_path)
+    trusting = replace(LOOPBACK, authorities=authority.certificate)
+    for names, is_right in ((("127.0.0.1",), True), (("other.example",), False)):
+        with serving(in_turn(GOOD), tls=authority.server(*names)) as api:
+            client = Client(Api(api.url), trusting, pause=Pauses())
+            if is_right:
+                assert len(fetch(client, client.url("/things"), None).records) == 1
+            else:
+                with pytest.raises(SourceError, match="the certificate does not prove"):
+                    fetch(client, client.url("/things"), None)
+            client.close()
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
+    waiting: list[Callable[[], object]] = []
+
+    def silent(_asked: Asked) -> Said:
+        waiting[0]()
+        return GOOD
+
+    with serving(silent) as api:
+        waiting.append(api.over.wait)
+        with pytest.raises(SourceUnavailable, match="no answer in time; tried once"):
+            ids(api.url, timeouts=Timeouts(read=0.05), patience=Patience(retries=0))
+        api.over.set()
+
+
+def test_an_answer_that_drips_is_given_up_when_its_time_is_over() -> None:
+    """Each wait is short; together they would last for ever."""
+    import socket
+    import threading
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    stop = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            try:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                while not stop.wait(0.01):
+                    connection.sendall(b" ")
+            except OSError:
+                return
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    with listener, pytest.raises(SourceUnavailable, match="no answer in time"):
+        ids(
+            f"http://127.0.0.1:{listener.getsockname()[1]}",
+            timeouts=Timeouts(read=5, total=0.3),
+            patience=Patience(retries=0),
+        )
+    stop.set()
+    thread.join()
+
+
+def test_requests_share_a_connection_and_survive_its_end() -> None:
+    """One that the API has closed while nobody asked is no failure."""
+    pauses = Pauses()
+    with serving(in_turn(GOOD, replace(GOOD, closes=True), GOOD)) as api:
+        client = Client(Api(api.url), LOOPBACK, pause=pauses)
+        for _ in range(3):
+            fetch(client, client.url("/things"), None)
+        client.close()
+        assert [asked.connection for asked in api.asked] == [1, 1, 2]
+    assert pauses == []
+
+
+def test_every_request_is_announced_to_the_limiter_repeated_ones_too() -> None:
+    class Counting:
+        waited = 0
+
+        def wait_for_a_request(self) -> None:
+            self.waited += 1
+
+    limiter = Counting()
+    answers = in_turn(Said(status=302, headers=[("Location", "/other")]), Said(status=500), GOOD)
+    with serving(answers) as api:
+        client = Client(Api(api.url), replace(LOOPBACK, limiter=limiter), pause=Pauses())
+        fetch(client, client.url("/things"), None)
+        client.close()
+        assert limiter.waited == len(api.asked) == 3
+
+
+def test_records_keep_the_characters_that_were_sent() -> None:
+    body = b'{"data": [ {"price": 1.10, "n": 123456789012345678901234567890.5e-3, "s": "\\u00e9\xc3\xa9"} , 5 ]}'
+    with serving(in_turn(Said(body))) as api:
+        client = Client(Api(api.url), LOOPBACK)
+        first, second = fetch(client, client.url("/things"), "data").records
+        client.close()
+    assert first.text == '{"price": 1.10, "n": 123456789012345678901234567890.5e-3, "s": "\\u00e9é"}'
+    assert (second.text, second.value) == ("5", 5)
+    assert json.loads(first.text) == first.value

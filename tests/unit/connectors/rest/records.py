@@ -1,0 +1,11 @@
+"""Records as an API would send them."""
+
+from __future__ import annotations
+
+import json
+
+from hakiri_dagster.connectors.rest.json_text import Record
+
+
+def record(text: str) -> Record:
+    return Record(text, json.loads(text))
