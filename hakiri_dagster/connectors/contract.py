@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.quality.measures import Form
+
+NOTHING_SAID: Mapping[str, Any] = MappingProxyType({})
+NO_NETWORK = Network()
 
 SparkProvider = Callable[[], SparkSession]
 """Starts Spark when it is first called, so that whoever needs no rows pays for no engine."""
@@ -33,8 +38,15 @@ when they were read, if anything: the `verdict`, and its `reason`."""
 SPLIT_COLUMN = "_hakiri_split"
 """At which byte of its file the part begins that a row came with (bigint), where a source has lines."""
 
+LINE_COLUMN = "_hakiri_line"
+"""The text of a record that is still to be parsed."""
+
 RECORD_COLUMN = "_hakiri_record"
 """A number that grows by one from record to record of such a part (bigint), whatever it begins with."""
+
+
+SLICE_COLUMN = "_hakiri_slice"
+"""Which slice a row came with, by its index (int), where the source was asked for each slice by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ class Reading:
 
     `frame` holds the source's columns, in the order of `schema`, and, where they apply, `MALFORMED_COLUMN`,
     `FILE_COLUMN` (only when `files` has more than one entry), `SPLIT_COLUMN` and `RECORD_COLUMN`. How rows are told
-    apart into slices follows from the slices' bounds: by the cursor column, or by the file.
+    apart into slices follows from the slices' bounds: by the cursor column, or by the file; or `SLICE_COLUMN` says it.
     """
 
     frame: DataFrame
@@ -183,6 +195,12 @@ class SourceTable(Protocol):
         ...
 
     @property
+    def slices_a_pass(self) -> int | None:
+        """How many slices are best read at once, so that what was read of others is not lost with one that fails; None:
+        as many as there are."""
+        ...
+
+    @property
     def chunked_by_file(self) -> bool:
         """Without a cursor, each file is a chunk; else the whole table is one."""
         ...
@@ -235,6 +253,10 @@ class Connector(Protocol):
         columns: Mapping[str, str],
         label: str,
         keeps_misfits: bool = False,
+        endpoint: Mapping[str, Any] = NOTHING_SAID,
+        key: Sequence[str] = (),
+        network: Network = NO_NETWORK,
     ) -> SourceTable:
-        """`keeps_misfits`: rows that are readable belong to their cursor, also if a value of theirs is not."""
+        """`keeps_misfits`: rows that are readable belong to their cursor, also if a value of theirs is not. `endpoint`
+        is the table's (APIs), `key` what tells its rows apart; `network` is the operator's word."""
         ...

@@ -101,7 +101,7 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     if obstacle is not None:
         yield from (failed(way, claim, obstacle) for claim in readable)
         return
-    for group in passes(readable):
+    for group in passes(readable, way.source.slices_a_pass):
         if not _stopped(way):
             yield from _load_pass(way, survey, target, group)
     if target.retyped and way.totals.chunks:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN
 from hakiri_dagster.manifest.rule_spec import RowRule, UniqueRule, fields_of
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.key_digests import Digests, Slices, added, checksums, digests_of, keyed_rows, signed
@@ -25,7 +25,7 @@ from hakiri_dagster.quality.numerics import marked, told_apart
 from hakiri_dagster.quality.verdicts import verdict_of
 
 SEEN_SCHEMA = "file string, rows bigint, slice int, checksum bigint"
-_MARKS = (FILE_COLUMN, MALFORMED_COLUMN, KEPT_COLUMN)
+_MARKS = (FILE_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN, KEPT_COLUMN)
 _SEEN_ARROW = pa.schema([("file", pa.string()), ("rows", pa.int64()), ("slice", pa.int32()), ("checksum", pa.int64())])
 
 

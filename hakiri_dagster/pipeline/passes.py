@@ -45,9 +45,11 @@ SLICES_A_PASS = 128
 """Bounds open files and encoders a worker, and the disk that candidates take."""
 
 
-def passes(slices: Sequence[ClaimedSlice]) -> Iterator[Sequence[ClaimedSlice]]:
-    for start in range(0, len(slices), SLICES_A_PASS):
-        yield slices[start : start + SLICES_A_PASS]
+def passes(slices: Sequence[ClaimedSlice], at_most: int | None = None) -> Iterator[Sequence[ClaimedSlice]]:
+    """`at_most`: what the source thinks best."""
+    size = min(at_most or SLICES_A_PASS, SLICES_A_PASS)
+    for start in range(0, len(slices), size):
+        yield slices[start : start + size]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from hakiri_dagster.connectors.contract import (
     KEPT_COLUMN,
     MALFORMED_COLUMN,
     RECORD_COLUMN,
+    SLICE_COLUMN,
     SPLIT_COLUMN,
     Reading,
 )
@@ -34,7 +35,7 @@ def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with
     columns = [_value(name, empty_as_null and name in texts) for name in names]
     if with_row_hash:
         columns.append(F.xxhash64(*[quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
-    marks = (MALFORMED_COLUMN, FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN, KEPT_COLUMN)
+    marks = (MALFORMED_COLUMN, FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN, SLICE_COLUMN, KEPT_COLUMN)
     markers = [name for name in marks if name in reading.frame.columns]
     return reading.frame.select(*columns, *markers)
 

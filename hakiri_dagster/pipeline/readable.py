@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN
+from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN
 from hakiri_dagster.pipeline.slices import Splitter
 
 
@@ -36,5 +36,7 @@ def settled(batch: pa.RecordBatch) -> pa.BooleanArray | None:
 def slices_of(batch: pa.RecordBatch, splitter: Splitter, cursor: str | None) -> npt.NDArray[np.int32]:
     if KEPT_COLUMN in batch.schema.names:
         return np.asarray(pc.struct_field(batch.column(KEPT_COLUMN), "slice"), dtype=np.int32)
+    if SLICE_COLUMN in batch.schema.names:
+        return np.asarray(batch.column(SLICE_COLUMN), dtype=np.int32)
     markers = batch.column(FILE_COLUMN) if FILE_COLUMN in batch.schema.names else None
     return splitter.assign(batch.num_rows, batch.column(cursor) if cursor else None, markers)

@@ -15,12 +15,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, Forms, Reading, SourceTally
+from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN, Forms, Reading, SourceTally
 from hakiri_dagster.destinations.contract import LoadAnswers
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest.validator_spec import DatasetValidator
 from hakiri_dagster.pipeline.positional import map_in_arrow
 from hakiri_dagster.pipeline.projection import quoted
+from hakiri_dagster.pipeline.readable import slices_of
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.quality.digests import HEX_DIGITS, NOTHING, SEPARATOR, PortableForm
@@ -102,7 +103,7 @@ class Reconciliation:
 
     def _by_spark(self, forms: Forms) -> Sequence[SourceTally]:
         frame = self.frame
-        wanted = [name for name in (self.cursor, FILE_COLUMN, MALFORMED_COLUMN) if name in frame.columns]
+        wanted = [name for name in (self.cursor, FILE_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN) if name in frame.columns]
         digest = _digest(forms) if forms else F.lit(0).cast("bigint")
         narrow = frame.select(*map(quoted, wanted), digest.alias(_DIGEST))
         found = [SourceTally(0, 0)] * len(self.slices)
@@ -144,10 +145,8 @@ class _Tallying:
     def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Lines that could not be parsed go where they are set aside: with the first slice, if none is for them."""
         names = batch.schema.names
-        cursor = batch.column(self.cursor) if self.cursor else None
-        markers = batch.column(FILE_COLUMN) if FILE_COLUMN in names else None
-        slices = self.splitter.assign(batch.num_rows, cursor, markers)
-        if MALFORMED_COLUMN in names:
+        slices = slices_of(batch, self.splitter, self.cursor)
+        if MALFORMED_COLUMN in names and SLICE_COLUMN not in names:
             slices[np.asarray(batch.column(MALFORMED_COLUMN).is_valid()) & (slices == NO_SLICE)] = 0
         return slices
 

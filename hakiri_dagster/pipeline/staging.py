@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN, FileOrigin
+from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN, FileOrigin
 from hakiri_dagster.destinations.contract import (
     INGESTED_AT_COLUMN,
     KEPT_ID_COLUMN,
@@ -138,7 +138,7 @@ class _Task:
         marks, splitter = batch.column(MALFORMED_COLUMN), self._plan.splitter
         texts = rows_as_json(pa.record_batch({"line": pc.struct_field(marks, "line")}))
         reasons = pc.struct_field(marks, "reason").to_pylist()
-        placed = splitter.by_file or splitter.single
+        placed = splitter.by_file or splitter.single or SLICE_COLUMN in batch.schema.names
         slices = self._slices_of(batch).tolist() if placed else [splitter.null_slice] * batch.num_rows
         for index, reason, text, place in zip(slices, reasons, texts, self._places.of(batch), strict=True):
             files = self._files(max(index, 0))

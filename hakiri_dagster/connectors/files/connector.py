@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hakiri_dagster.connectors.contract import Connector, SourceTable
+from hakiri_dagster.connectors.contract import NO_NETWORK, NOTHING_SAID, Connector, SourceTable
 from hakiri_dagster.connectors.files.listing import Place
 from hakiri_dagster.connectors.files.options import FilesOptions, option_problems
 from hakiri_dagster.connectors.files.table import FilesTable
+from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.errors import SourceError
 
 
@@ -29,6 +30,9 @@ class FilesConnector:
         columns: Mapping[str, str],
         label: str,
         keeps_misfits: bool = False,
+        endpoint: Mapping[str, Any] = NOTHING_SAID,
+        key: Sequence[str] = (),
+        network: Network = NO_NETWORK,
     ) -> SourceTable:
         problems = self.check_config(config, name, path)
         if problems:

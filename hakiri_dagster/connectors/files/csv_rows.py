@@ -94,7 +94,7 @@ def _typed(
         if column.name not in names:
             values.append(F.lit(None).cast(column.spark_type).alias(column.name))
             continue
-        text = without_nulls(F.col(f"c{names.index(column.name)}"), options)
+        text = without_nulls(F.col(f"c{names.index(column.name)}"), options.null_values)
         parsed = parse(text, column.spark_type)
         values.append(parsed.value.alias(column.name))
         if parsed.failed is not None:
@@ -104,8 +104,8 @@ def _typed(
     return texts.select(*values, frames.malformed(line, unlike, failures), *frames.PLACE)
 
 
-def without_nulls(text: Column, options: FilesOptions) -> Column:
-    return F.when(~text.isin(*options.null_values), text) if options.null_values else text
+def without_nulls(text: Column, null_values: Sequence[str]) -> Column:
+    return F.when(~text.isin(*null_values), text) if null_values else text
 
 
 def _line(width: int, delimiter: str, options: FilesOptions) -> Column:

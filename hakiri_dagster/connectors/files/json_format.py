@@ -84,7 +84,7 @@ class JsonLinesFormat:
             return {}
         rows = json_rows(look.spark(), look.news, [Column(name, "string") for name in vague], self.options)
         types = infer_types(rows.where(F.col(MALFORMED_COLUMN).isNull()), vague, only_times=texts)
-        return {name: _with_room(type_) for name, type_ in types.items()}
+        return {name: with_room(type_) for name, type_ in types.items()}
 
     def _refuse_array(self, path: str) -> None:
         head = next(decompressed(path, self.label), b"").lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -109,7 +109,7 @@ def _type(type_: T.DataType) -> str:
             return type_.simpleString()
 
 
-def _with_room(spark_type: str | None) -> str | None:
+def with_room(spark_type: str | None) -> str | None:
     """`json_rows` reads fractions with more places than they have, to see those that are too many."""
     parts = decimal_parts(spark_type or "")
     if parts is None or parts[0] < MAX_PRECISION:

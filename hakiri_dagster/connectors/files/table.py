@@ -52,6 +52,7 @@ class FilesTable:
     keeps_misfits: bool = False
     chunked_by_file: bool = field(default=True, init=False)
     tallies_itself: bool = field(default=False, init=False)
+    slices_a_pass: int | None = field(default=None, init=False)
 
     @cached_property
     def text_format(self) -> bool:

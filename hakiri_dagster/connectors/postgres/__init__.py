@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hakiri_dagster.connectors.contract import Connector, SourceTable
+from hakiri_dagster.connectors.contract import NO_NETWORK, NOTHING_SAID, Connector, SourceTable
+from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.postgres.config import SourceConfig, problems
 from hakiri_dagster.connectors.postgres.table import PostgresTable
 
@@ -24,6 +25,9 @@ class _Postgres:
         columns: Mapping[str, str],
         label: str,
         keeps_misfits: bool = False,
+        endpoint: Mapping[str, Any] = NOTHING_SAID,
+        key: Sequence[str] = (),
+        network: Network = NO_NETWORK,
     ) -> SourceTable:
         return PostgresTable(SourceConfig.of(config), name, label)
 

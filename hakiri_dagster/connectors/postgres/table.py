@@ -36,6 +36,7 @@ class PostgresTable:
     read_as: str = ""
     chunked_by_file: bool = False
     tallies_itself: bool = True
+    slices_a_pass: int | None = None
 
     @property
     def lineage(self) -> tuple[str, ...]:

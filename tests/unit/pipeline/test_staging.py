@@ -11,7 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, RECORD_COLUMN, SPLIT_COLUMN, FileOrigin
+from hakiri_dagster.connectors.contract import (
+    FILE_COLUMN,
+    MALFORMED_COLUMN,
+    RECORD_COLUMN,
+    SLICE_COLUMN,
+    SPLIT_COLUMN,
+    FileOrigin,
+)
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, SOURCE_FILE_HASH_COLUMN, Refusal
 from hakiri_dagster.manifest.rule_spec import OneOfRule, RangeRule
 from hakiri_dagster.pipeline.slice_files import SliceFiles
@@ -165,6 +172,13 @@ def test_a_malformed_line_goes_with_the_rows_that_have_no_cursor(tmp_path: Path)
     bounds = [CursorRange(Interval(0, 10)), NullCursor()]
     reports = run(staging(tmp_path, bounds, cursor="n"), batch)
     assert [reports[0]["bad_rows"], reports[1]["bad_rows"]] == [0, 1]
+
+
+def test_a_row_that_bears_its_slice_goes_there_read_or_not(tmp_path: Path) -> None:
+    bounds = [CursorRange(Interval(0, 10)), CursorRange(Interval(10, 20))]
+    batch = one_good_and_one_malformed("x").append_column(SLICE_COLUMN, pa.array([1, 1], pa.int32()))
+    (report,) = run(staging(tmp_path, bounds, cursor="n"), batch).values()
+    assert (report["slice"], report["rows"], report["bad_rows"], report["unplaced"]) == (1, 1, 1, 0)
 
 
 def test_a_row_that_is_set_aside_tells_how_far_it_comes_after_the_first_of_its_split(tmp_path: Path) -> None:
