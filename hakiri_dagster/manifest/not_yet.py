@@ -18,7 +18,7 @@ PROJECT_FEATURES: Mapping[KeyPath, str] = {
     ("sync",): "`[sync]`",
 }
 
-BUILT_SOURCES = ("files", "postgres")
+BUILT_SOURCES = ("files", "postgres", "rest")
 BUILT_DESTINATIONS = ("postgres", "context")
 
 

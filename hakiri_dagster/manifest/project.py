@@ -21,6 +21,7 @@ from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.problems import problems_of
 from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill, is_variable
 from hakiri_dagster.manifest.resolve import Declared, pipeline_warnings, resolve_pipeline
+from hakiri_dagster.manifest.rest_checks import cursor_problems, rest_problems, rest_secrets
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
 from hakiri_dagster.manifest.tables import Pipeline, Project
@@ -101,6 +102,7 @@ class _Reader:
         self.problems += merge_problems(entry)
         self.warnings += merge_warnings(entry)
         self._check_hooks(entry, filled)
+        self._check_api(entry, filled)
         try:
             return Declared(entry, PipelineSpec.model_validate(filled.data))
         except ValidationError as error:
@@ -110,6 +112,10 @@ class _Reader:
     def _check_hooks(self, entry: Entry, filled: Filled) -> None:
         secrets.register(hook_secrets(entry, filled, self.env))
         self.problems += hook_problems(entry, filled, allow_loopback=allows_loopback(self.env))
+
+    def _check_api(self, entry: Entry, filled: Filled) -> None:
+        secrets.register(rest_secrets(entry, self.env))
+        self.problems += rest_problems(entry, filled, allow_loopback=allows_loopback(self.env))
 
     def _note_references(self, entry: Entry, filled: Filled) -> None:
         for value in filled.values:
@@ -145,6 +151,7 @@ class _Reader:
                 pairs.append((one, pipeline))
         self.problems += tables_in_conflict(pairs)
         self.problems += checks_called_alike(pairs)
+        self.problems += cursor_problems(pairs)
         return [pipeline for _, pipeline in pairs]
 
 

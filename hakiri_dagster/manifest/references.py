@@ -27,6 +27,7 @@ PIPELINE_SCOPES: tuple[Scope, ...] = (
     ("source", "config"),
     ("destination", "config"),
     ("tables", "*", "path"),
+    ("tables", "*", "params"),
     *_WEBHOOK_SCOPES,
 )
 PROJECT_SCOPES: tuple[Scope, ...] = (("audit", "url"), ("context", "path"), ("destinations", "*", "config"))

@@ -6,6 +6,7 @@ import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.landing import Landings
@@ -13,12 +14,14 @@ from hakiri_dagster.manifest.load_spec import ADDING_MODES, IN_ORDER_MODES, Load
 from hakiri_dagster.manifest.mode_checks import mode_warnings
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.rest_spec import ENDPOINT_KEYS
 from hakiri_dagster.manifest.source_config import as_config
 from hakiri_dagster.manifest.spec import (
     FilesSource,
     OtherSource,
     PipelineSpec,
     PostgresSource,
+    RestSource,
     TableSpec,
 )
 from hakiri_dagster.manifest.tables import Endpoint, Origin, Pipeline, Table
@@ -80,8 +83,20 @@ def _source(spec: PipelineSpec, root: Path) -> Endpoint | None:
             return Endpoint("files", {**as_config(config), "path": _absolute(config.path, root)})
         case PostgresSource(config=config):
             return Endpoint("postgres", as_config(config))
+        case RestSource(config=config):
+            return Endpoint("rest", as_config(config))
         case OtherSource():
             return None
+
+
+def _place(table: TableSpec, source: Endpoint, root: Path) -> str | None:
+    if table.path is None or source.connector == "rest":
+        return table.path
+    return _absolute(table.path, root)
+
+
+def _endpoint(table: TableSpec, source: Endpoint) -> dict[str, Any]:
+    return as_config(table, include=ENDPOINT_KEYS) if source.connector == "rest" else {}
 
 
 def _absolute(path: str, root: Path) -> str:
@@ -113,7 +128,8 @@ def _table(
         primary_key=table.primary_key or (),
         upsert_key=load.upsert_key or table.primary_key or (),
         cursor=load.watermark_column if mode in IN_ORDER_MODES else cursor or None,
-        path=None if table.path is None else _absolute(table.path, root),
+        path=_place(table, source, root),
+        endpoint=_endpoint(table, source),
         columns=table.columns,
         load=load,
         backfill=overlay(spec.backfill, table.backfill),

@@ -145,6 +145,6 @@ class EmbeddedTargetConfig(Model):
     )
 
 
-def as_config(model: Model) -> dict[str, Any]:
+def as_config(model: Model, include: set[str] | None = None) -> dict[str, Any]:
     """What connectors and destinations are given: plain values under the names of the manifest."""
-    return model.model_dump(mode="json", by_alias=True)
+    return model.model_dump(mode="json", by_alias=True, include=include)

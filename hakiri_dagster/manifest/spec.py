@@ -35,6 +35,7 @@ from hakiri_dagster.manifest.field_types import (
 )
 from hakiri_dagster.manifest.flat_keys import fold_flat_keys
 from hakiri_dagster.manifest.load_spec import LoadSpec
+from hakiri_dagster.manifest.rest_spec import CursorParams, DottedPath, Flatten, PaginationSpec, Params, RestConfig
 from hakiri_dagster.manifest.rule_spec import RowRules
 from hakiri_dagster.manifest.source_config import (
     EmbeddedTargetConfig,
@@ -51,7 +52,7 @@ def _connector_of(value: Any) -> str | None:
     connector = value.get("connector") if isinstance(value, dict) else getattr(value, "connector", None)
     if not isinstance(connector, str):
         return "other" if isinstance(value, dict) else None
-    return connector if connector in ("files", "postgres", "context") else "other"
+    return connector if connector in ("files", "postgres", "rest", "context") else "other"
 
 
 def _source_tag(value: Any) -> str | None:
@@ -61,7 +62,7 @@ def _source_tag(value: Any) -> str | None:
 def _destination_tag(value: Any) -> str | None:
     if isinstance(value, str):
         return "name"
-    return "other" if _connector_of(value) == "files" else _connector_of(value)
+    return "other" if _connector_of(value) in ("files", "rest") else _connector_of(value)
 
 
 class FilesSource(Model):
@@ -78,12 +79,19 @@ class PostgresSource(Model):
     config: PostgresConfig = Field(default_factory=PostgresConfig, description="Where the tables are.")
 
 
+class RestSource(Model):
+    """Lists of records of a REST API."""
+
+    connector: Literal["rest"] = Field(description="An API that answers with JSON.")
+    config: RestConfig = Field(description="Where the API is, and how it is asked.")
+
+
 class OtherSource(Model):
     """A connector that this version does not build yet."""
 
     connector: Text = Field(
         description="A connector that is not built yet.",
-        json_schema_extra={"not": {"enum": ["files", "postgres"]}},
+        json_schema_extra={"not": {"enum": ["files", "postgres", "rest"]}},
     )
     config: dict[str, JsonValue] = Field(default_factory=dict, description="The connector's own settings.")
 
@@ -91,6 +99,7 @@ class OtherSource(Model):
 SourceSpec = Annotated[
     Annotated[FilesSource, Tag("files")]
     | Annotated[PostgresSource, Tag("postgres")]
+    | Annotated[RestSource, Tag("rest")]
     | Annotated[OtherSource, Tag("other")],
     Discriminator(_source_tag),
 ]
@@ -215,7 +224,26 @@ class TableSpec(Model):
 
     name: TableName = Field(description="The table's name in the source, and in Dagster.")
     target: TableName | None = Field(default=None, description="The target table's name, if it is not `name`.")
-    path: Text | None = Field(default=None, description="`files`: a file, a folder or a glob, relative to the project.")
+    path: Text | None = Field(
+        default=None,
+        description="`files`: a file, a folder or a glob, relative to the project. `rest`: what follows `base_url`;"
+        " default: the table's name.",
+    )
+    params: Params = Field(default_factory=dict, description="`rest`: parameters of every request.")
+    records: DottedPath | None = Field(
+        default=None, description="`rest`: the dotted path of the list of records. Default: the answer is the list."
+    )
+    flatten: Flatten = Field(
+        default=False,
+        description="`rest`: objects whose members become columns (`user.login` → `user_login`): all, or those named."
+        " Others are kept as `jsonb`, as lists are.",
+    )
+    pagination: PaginationSpec | None = Field(
+        default=None, description="`rest`: how pages follow each other, over the source's."
+    )
+    cursor_params: CursorParams | None = Field(
+        default=None, description="`rest`: how a range of the cursor (`incremental`) is asked for."
+    )
     primary_key: ColumnNames | None = Field(default=None, description="The columns that tell rows apart.")
     columns: dict[Text, ColumnType] = Field(
         default_factory=dict, description="PostgreSQL types by column, over what the source says or was inferred."

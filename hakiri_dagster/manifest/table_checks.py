@@ -25,7 +25,7 @@ def table_problems(entry: Entry) -> Iterator[Problem]:
         at = ("tables", index)
         yield from mode_problems(entry, at, _name(table))
         if entry.value((*at, "path")) is not None and connector == "postgres":
-            message = f'table {_name(table)}: `path` is for sources with `connector = "files"`'
+            message = f'table {_name(table)}: `path` is for sources with `connector = "files"` or `"rest"`'
             yield entry.problem((*at, "path"), message, "take `path` out", at_key=True)
         yield from _renamed_twice(entry, at, _name(table))
 

@@ -70,6 +70,8 @@ class Table:
     timezone: str
     origin: Origin
     contract: Contract = "evolve"
+    endpoint: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """How its records are asked of an API; empty for other sources."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Old names of columns by their new ones."""
 

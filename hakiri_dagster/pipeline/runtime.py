@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from hakiri_dagster.audit.database import AuditDb, open_audit, open_audit_view
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
+from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.connectors.streams import open_stream
 from hakiri_dagster.destinations.contract import Destination
@@ -98,7 +99,11 @@ class Runtime:
     def source(self, table: Table) -> SourceTable:
         if table.streams:
             open_stream(table, self.settings)
-        return source_table(table, self._with_url(table.source))
+        return source_table(table, self._with_url(table.source), self.network(table))
+
+    def network(self, table: Table) -> Network:
+        """What the table's source may reach, and how often."""
+        return Network(self.settings.webhooks_to_loopback, self.settings.webhook_authorities)
 
     def target_as_source(self, table: Table, as_text: Sequence[str] = ()) -> SourceTable:
         """The target, to be read as a source is. `as_text`: columns that are read as PostgreSQL writes them."""

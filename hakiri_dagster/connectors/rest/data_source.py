@@ -1,0 +1,106 @@
+"""Pages of an API as a data source of Spark's: its workers walk over them, one walk a partition.
+
+What Spark's workers need to know comes as one option, which no plan shows and nobody can read in a log. A task that is
+tried again walks again; what it had given before is not used.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from hakiri_dagster.connectors.contract import LINE_COLUMN
+from hakiri_dagster.connectors.network import Network
+from hakiri_dagster.connectors.rest.api import Api, Pairs
+from hakiri_dagster.connectors.rest.client import Client
+from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.verbatim import Verbatim
+from hakiri_dagster.connectors.rest.walk import Ascending, Collection, walked
+
+WALK: Final = "_hakiri_walk"
+TEXT: Final = "_hakiri_text"
+_SCHEMA: Final = f"{WALK} int, {LINE_COLUMN} string, {TEXT} string"
+_ARROW = pa.schema([(WALK, pa.int32()), (LINE_COLUMN, pa.string()), (TEXT, pa.string())])
+_SECRET_OPTION: Final = "secret_work"
+"""Spark masks options that are called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    params: Pairs = ()
+    order: Ascending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Pickled to the workers."""
+
+    api: Api
+    network: Network
+    collection: Collection
+    walks: tuple[Walk, ...]
+    verbatim: Verbatim
+
+
+class RestPages(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "hakiri_rest"
+
+    def schema(self) -> str:
+        return _SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _Reader(self.options[_SECRET_OPTION])
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, packed: str) -> None:
+        self._packed = packed
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(index) for index in range(len(_unpacked(self._packed).walks))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # what Spark makes of no partitions at all
+            return
+        work = _unpacked(self._packed)
+        walk = work.walks[partition.value]
+        with closing(Client(work.api, work.network)) as client:
+            for records in walked(client, work.collection, walk.params, walk.order):
+                if records:
+                    yield _batch(partition.value, records, work.verbatim)
+
+
+def pages_of(spark: SparkSession, work: Work) -> DataFrame:
+    """WALK, its index; LINE_COLUMN, the text of a record; TEXT, the same as it is to be parsed. Nothing is asked of the
+    API until the frame is run."""
+    spark.dataSource.register(RestPages)  # a session that was opened anew does not know it
+    return spark.read.format(RestPages.name()).options(**{_SECRET_OPTION: _packed(work)}).schema(_SCHEMA).load()
+
+
+def _batch(walk: int, records: Sequence[Record], verbatim: Verbatim) -> pa.RecordBatch:
+    walks = pa.repeat(pa.scalar(walk, pa.int32()), len(records))
+    lines = pa.array([record.text for record in records], pa.string())
+    texts = pa.array([verbatim(record) for record in records], pa.string())
+    return pa.RecordBatch.from_arrays([walks, lines, texts], schema=_ARROW)
+
+
+def _packed(work: Work) -> str:
+    return base64.b64encode(zlib.compress(pickle.dumps(work))).decode()
+
+
+def _unpacked(packed: str) -> Work:
+    work = pickle.loads(zlib.decompress(base64.b64decode(packed)))
+    assert isinstance(work, Work)
+    return work

@@ -1,0 +1,66 @@
+"""Where the history of a table begins and ends, as far as one page of it, or two, and the API's clock tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.pages import Page
+from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf, as_position
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.chunks import Extent
+from hakiri_dagster.security.retry_after import http_date
+
+BEGINNING: Final = 0
+"""Where history is taken to begin at the earliest if nothing tells it: `backfill.start_from` says more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """`first` page of the table, flattened, and the one with the `newest` records where that was asked for."""
+
+    page: Page
+    first: Sequence[Record]
+    newest: Sequence[Record] | None = None
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return [*self.first, *(self.newest or ())]
+
+
+def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent: int | None, label: str) -> Extent:
+    """`recent` asks for late rows to be noticed. An API counts none, so they are taken to have changed."""
+    if not sample.records:
+        return Extent(None, None, 0)
+    first = _positions(sample.first, position)
+    lower = min(first, default=None) if asked.ascending else BEGINNING
+    newest = sample.newest if sample.newest is not None else (sample.first if asked.descending else None)
+    now = as_position(datetime.now(UTC))
+    changing = None if recent is None else now
+    if newest is None:
+        if position.kind == "numeric":
+            raise SourceError(
+                "nothing tells the highest value of the cursor",
+                where=label,
+                hint="set `cursor_params.newest` to parameters with which the API gives the newest record first",
+            )
+        return Extent(lower, min(_now_there(sample.page), now), 0, rows_recent=changing)
+    positions = _positions(newest, position)
+    upper = max(positions, default=None)
+    if upper is None:
+        return Extent(None, None, 0)
+    if lower is not None:
+        lower = min(lower, upper)
+    return Extent(lower, upper, 0, rows_at_upper=positions.count(upper), rows_recent=changing)
+
+
+def _positions(records: Sequence[Record], position: PositionOf) -> list[int]:
+    return [here for record in records if (here := position(record)) is not None]
+
+
+def _now_there(page: Page) -> int:
+    """By the API's own clock, which decides what its records are dated."""
+    return as_position(http_date(page.headers.get("Date")) or datetime.now(UTC))

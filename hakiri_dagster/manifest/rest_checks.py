@@ -1,0 +1,151 @@
+"""What is wrong with a REST source and its tables, as far as their texts tell: nothing is resolved or connected to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hakiri_dagster.errors import Problem, UnsafeUrl
+from hakiri_dagster.manifest.api_urls import ALLOWED, joined, judged
+from hakiri_dagster.manifest.field_types import quoted
+from hakiri_dagster.manifest.places import Entry, value_at
+from hakiri_dagster.manifest.positions import KeyPath
+from hakiri_dagster.manifest.references import Filled, is_one_reference, names_in
+from hakiri_dagster.manifest.resolve import Declared
+from hakiri_dagster.manifest.rest_spec import ENDPOINT_KEYS
+from hakiri_dagster.manifest.tables import Pipeline, Table
+
+_CONFIG: KeyPath = ("source", "config")
+_SECRETS: Mapping[str, str] = {"bearer": "token", "basic": "password", "header": "value", "query": "value"}
+_OF_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
+
+
+def rest_problems(entry: Entry, filled: Filled, *, allow_loopback: bool) -> Iterator[Problem]:
+    if entry.value(("source", "connector")) != "rest":
+        yield from _keys_of_rest(entry)
+        return
+    yield from _base_url(entry, filled, allow_loopback=allow_loopback)
+    yield from _literal_secrets(entry)
+    for index, _ in enumerate(_tables(entry.data)):
+        yield from _path(entry, filled, index, allow_loopback=allow_loopback)
+
+
+def rest_secrets(entry: Entry, env: Mapping[str, str]) -> Iterator[str]:
+    """What the environment gives to credentials, headers and parameters is never to be shown."""
+    if entry.value(("source", "connector")) != "rest":
+        return
+    places: list[KeyPath] = [(*_CONFIG, "auth"), (*_CONFIG, "headers")]
+    places += [("tables", index, "params") for index, _ in enumerate(_tables(entry.data))]
+    for place in places:
+        for text in _texts(entry.value(place)):
+            yield from (env[name] for name in names_in(text) if name in env)
+
+
+def cursor_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Problem]:
+    """Asked of what pipelines and tables come to together."""
+    for declared, pipeline in pairs:
+        for index, table in enumerate(pipeline.tables):
+            if table.source.connector != "rest" or table.cursor is None or table.whole_table:
+                continue
+            complaint = _cursor(table)
+            if complaint is not None:
+                message, hint = complaint
+                yield declared.entry.problem(("tables", index), f"table {quoted(table.name)}: {message}", hint)
+
+
+def _cursor(table: Table) -> tuple[str, str] | None:
+    asked = table.endpoint.get("cursor_params")
+    if asked is None:
+        return (
+            "it has a cursor (`incremental`), and nothing says how the API is asked for a range of it",
+            'add `cursor_params`, such as { lower = "since" }; or set `incremental = false`: it is loaded whole',
+        )
+    if table.backfill.start_from is None and asked["order"] != "ascending":
+        return (
+            "nothing says where its history begins",
+            'set `backfill.start_from`; or `cursor_params.order = "ascending"`, if the API gives the oldest first',
+        )
+    if asked["format"] == "number" and not asked["newest"] and asked["order"] != "descending":
+        return (
+            "its cursor is a number, and nothing tells the highest one",
+            "set `cursor_params.newest` to parameters with which the API gives the newest record first",
+        )
+    return None
+
+
+def _keys_of_rest(entry: Entry) -> Iterator[Problem]:
+    for index, table in enumerate(_tables(entry.data)):
+        for key in sorted(ENDPOINT_KEYS):
+            at: KeyPath = ("tables", index, key)
+            if entry.value(at) is not None:
+                message = f'table {quoted(_name(table))}: `{key}` is for sources with `connector = "rest"`'
+                yield entry.problem(at, message, f"take `{key}` out", at_key=True)
+
+
+def _base_url(entry: Entry, filled: Filled, *, allow_loopback: bool) -> Iterator[Problem]:
+    at: KeyPath = (*_CONFIG, "base_url")
+    url = value_at(filled.data, at)
+    if not isinstance(url, str) or not url or filled.unsettled(entry.written(at)) or set(url) & set("?#@"):
+        return
+    try:
+        judged(url, allow_loopback=allow_loopback)
+    except UnsafeUrl as error:
+        yield entry.problem(at, f"the API is refused: {error.what}", error.hint)
+
+
+def _literal_secrets(entry: Entry) -> Iterator[Problem]:
+    """Neither is quoted."""
+    hint = "write `${NAME}`, and set NAME in the environment"
+    kind = entry.value((*_CONFIG, "auth", "type"))
+    key = _SECRETS.get(kind, "") if isinstance(kind, str) else ""
+    at: KeyPath = (*_CONFIG, "auth", key)
+    secret = entry.value(at) if key else None
+    if isinstance(secret, str) and secret and not is_one_reference(secret):
+        yield entry.problem(at, "a secret is not written into a manifest", hint)
+    headers = entry.value((*_CONFIG, "headers"))
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        if name.lower() in _OF_CREDENTIALS and isinstance(value, str) and not names_in(value):
+            yield entry.problem((*_CONFIG, "headers", name), "a secret is not written into a manifest", hint)
+
+
+def _path(entry: Entry, filled: Filled, index: int, *, allow_loopback: bool) -> Iterator[Problem]:
+    at: KeyPath = ("tables", index, "path")
+    path, base = value_at(filled.data, at), value_at(filled.data, (*_CONFIG, "base_url"))
+    if not isinstance(path, str) or filled.unsettled(entry.written(at)):
+        return
+    name = quoted(_name(_tables(entry.data)[index]))
+    if "://" in path or path.startswith("//"):
+        yield entry.problem(at, f"table {name}: its path is a URL of its own", "write what follows `base_url`")
+    elif set("?#") & set(path):
+        yield entry.problem(at, f"table {name}: its path holds a query or a fragment", "write parameters as `params`")
+    elif isinstance(base, str) and not set(base) & set("?#@"):
+        try:
+            judged(base, allow_loopback=allow_loopback)
+        except UnsafeUrl:
+            return  # told once, where it is written
+        try:
+            judged(joined(base, path), allow_loopback=allow_loopback)
+        except UnsafeUrl as error:
+            yield entry.problem(at, f"table {name}: {error.what}", ALLOWED)
+
+
+def _tables(data: Any) -> list[Any]:
+    tables = value_at(data, ("tables",))
+    return tables if isinstance(tables, list) else []
+
+
+def _name(table: Any) -> str:
+    name = table.get("name") if isinstance(table, dict) else table
+    return name if isinstance(name, str) else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)

@@ -1,0 +1,219 @@
+"""Tables of a REST API, from its pages to PostgreSQL: loaded whole, and in windows with what is new."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, said, serving
+from tests.integration.orchestration.conftest import ShopProject
+
+ENV = {"HAKIRI_WEBHOOKS_TO_LOOPBACK": "true", "TRACKER_TOKEN": "a-token-for-the-tracker"}
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+def ago(**units: float) -> datetime:
+    return NOW - timedelta(**units)
+
+
+def written(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+@dataclass
+class Tracker:
+    """Issues that change, listed in the order of their last change, from `since` on, in pages of three."""
+
+    issues: dict[int, dict[str, Any]] = field(default_factory=dict)
+    trouble: Callable[[Asked, int], Said | None] = lambda _asked, _n: None
+    asked: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def put(self, number: int, at: datetime, **more: Any) -> None:
+        self.issues[number] = {"id": number, "updated_at": written(at), "user": {"login": f"u{number}"}} | more
+
+    def answer(self, asked: Asked) -> Said:
+        with self.lock:
+            self.asked += 1
+            trouble = self.trouble(asked, self.asked)
+        if trouble is not None:
+            return trouble
+        if asked.headers["Authorization"] != f"Bearer {ENV['TRACKER_TOKEN']}":
+            return said({"message": "Bad credentials"}, 401)
+        rows = sorted(self.issues.values(), key=lambda row: (row["updated_at"], row["id"]))
+        rows = [row for row in rows if row["updated_at"] >= asked.params.get("since", "")]
+        page = int(asked.params.get("page", 1))
+        more = page * 3 < len(rows)
+        kept = "".join(f"{name}={value}&" for name, value in asked.params.items() if name != "page")
+        links = {"Link": f'</issues?{kept}page={page + 1}>; rel="next"'} if more else {}
+        return said(rows[(page - 1) * 3 : page * 3], **links)
+
+
+@contextmanager
+def tracked(shop: ShopProject, tracker: Tracker, **pipeline: Any) -> Iterator[ApiServer]:
+    """`pipeline`: keys of the table, or of its pipeline where tables have no such key."""
+    with serving(tracker.answer) as api:
+        shop.env = ENV
+        shop.settings = replace(shop.settings, webhooks_to_loopback=True)
+        shop.manifest(
+            {
+                "id": "tracker",
+                "source": {
+                    "connector": "rest",
+                    "config": {
+                        "base_url": api.url,
+                        "auth": {"type": "bearer", "token": "${TRACKER_TOKEN}"},
+                        "pagination": {"type": "link"},
+                        "retry": {"retries": 3, "first_pause": 0.01},
+                    },
+                },
+                "secrets": ["TRACKER_TOKEN"],
+                "tables": [{"name": "issues", "primary_key": ["id"]} | pipeline],
+            }
+        )
+        yield api
+
+
+CURSOR: dict[str, Any] = {"incremental": "updated_at", "cursor_params": {"lower": "since", "order": "ascending"}}
+
+
+@pytest.mark.parametrize("mode", ["upsert", "append", "truncate", "blue_green", "delete_missing"])
+def test_a_table_without_a_cursor_is_loaded_whole_each_time(shop: ShopProject, mode: str) -> None:
+    tracker = Tracker()
+    for number in range(1, 8):
+        tracker.put(number, ago(days=number))
+    with tracked(shop, tracker, load={"mode": mode}):
+        assert shop.apply()["issues"]["rows"] == 7
+        del tracker.issues[3]
+        tracker.put(9, ago(hours=1), user=None)
+        result = shop.apply()["issues"]
+    assert (result["error"], result["rows"]) == (None, 7)
+    stays = [3] if mode == "upsert" else []
+    assert shop.column("issues", "id") == sorted([1, 2, 4, 5, 6, 7, 9, *stays])
+    assert shop.rows("SELECT \"user\" ->> 'login' FROM raw.issues WHERE id = 7") == [("u7",)]
+    assert shop.rows("SELECT DISTINCT pg_typeof(updated_at)::text FROM raw.issues") == [("timestamp with time zone",)]
+
+
+def test_history_is_loaded_in_windows_and_then_what_is_new(shop: ShopProject) -> None:
+    tracker = Tracker()
+    newest = ago(minutes=30)
+    for number in range(1, 10):
+        tracker.put(number, newest - timedelta(days=30 * (number - 1)))
+    with tracked(shop, tracker, flatten=["user"], **CURSOR) as api:
+        first = shop.apply()["issues"]
+        assert (first["error"], first["rows"]) == (None, 9)
+        assert first["chunks"]["done"] >= 8
+        assert shop.column("issues", "user_login") == sorted(f"u{n}" for n in range(1, 10))
+
+        tracker.put(4, ago(minutes=2))
+        tracker.put(10, ago(minutes=1))
+        api.asked.clear()
+        again = shop.apply()["issues"]
+        assert (again["error"], again["chunks"]["done"]) == (None, 1)
+        since = [param for param in api.params("since") if param is not None]
+        open_window = NOW.replace(day=1, hour=0, minute=0, second=0)
+        assert since == [written(max(newest, open_window) - timedelta(seconds=1))]
+        assert len(api.asked) == 3, "the plan and the run look at a page each, and one is read"
+    assert shop.column("issues", "id") == list(range(1, 11))
+    assert shop.rows("SELECT updated_at FROM raw.issues WHERE id = 4") == [(ago(minutes=2),)]
+
+
+def test_rows_at_the_mark_are_neither_lost_nor_doubled(shop: ShopProject) -> None:
+    tracker = Tracker()
+    at = ago(minutes=5)
+    for number in (1, 2):
+        tracker.put(number, at)
+    with tracked(shop, tracker, load={"mode": "append"}, **CURSOR):
+        shop.apply()
+        tracker.put(3, at)
+        for _ in range(2):
+            assert shop.apply()["issues"]["error"] is None
+            assert shop.column("issues", "id") == [1, 2, 3]
+
+
+def test_trouble_on_the_way_doubles_and_loses_nothing(shop: ShopProject) -> None:
+    """429s, 5xx, and connections that break off in the middle of an answer."""
+    tracker = Tracker()
+    for number in range(1, 30):
+        tracker.put(number, ago(days=3 * number))
+
+    def trouble(asked: Asked, n: int) -> Said | None:
+        match n % 6:
+            case 2:
+                return Said(status=429, headers=[("Retry-After", "0")])
+            case 3:
+                return Said(b"[" + b" " * 4000, cut=100)
+            case 5:
+                return Said(status=502, body=b"<html>Bad gateway")
+            case _:
+                return None
+
+    tracker.trouble = trouble
+    with tracked(shop, tracker, load={"mode": "append"}, **CURSOR):
+        result = shop.apply()["issues"]
+    assert (result["error"], result["rows"]) == (None, 29)
+    assert shop.column("issues", "id") == list(range(1, 30))
+
+
+def test_a_load_that_is_tried_again_walks_again_and_doubles_nothing(shop: ShopProject) -> None:
+    """The API is gone for longer than requests are tried, in the middle of a walk."""
+    tracker = Tracker()
+    for number in range(1, 12):
+        tracker.put(number, ago(hours=number))
+    gone = iter([False, False, False, *[True] * 5])
+    tracker.trouble = lambda _asked, _n: said({}, 503) if next(gone, False) else None
+    with tracked(shop, tracker, load={"mode": "append"}):
+        result = shop.apply()["issues"]
+    assert (result["error"], result["rows"]) == (None, 11)
+    assert shop.column("issues", "id") == list(range(1, 12))
+
+
+def test_an_api_that_answers_with_html_fails_the_table_and_leaves_the_target_as_it_is(shop: ShopProject) -> None:
+    tracker = Tracker()
+    for number in range(1, 8):
+        tracker.put(number, ago(days=number))
+    with tracked(shop, tracker, load={"mode": "truncate"}):
+        shop.apply()
+        tracker.trouble = lambda asked, _n: (
+            Said(b"<html>Log in</html>", headers=[("Content-Type", "text/html")]) if "page" in asked.params else None
+        )
+        result = shop.apply()["issues"]
+    assert result["chunks"]["failed"] == 1
+    assert "answered 200 with HTML, not JSON: <html>Log in</html>" in result["error"]
+    assert ENV["TRACKER_TOKEN"] not in str(result)
+    assert shop.column("issues", "id") == list(range(1, 8))
+
+
+def test_a_plan_asks_for_one_page(shop: ShopProject) -> None:
+    tracker = Tracker()
+    for number in range(1, 30):
+        tracker.put(number, ago(days=10 * number))
+    with tracked(shop, tracker, **CURSOR) as api:
+        with shop.runtime() as runtime:
+            planned = runtime.plan(runtime.project.tables)
+        assert planned.failures == ()
+        assert planned.plan.tables[0].chunks.pending >= 9
+        assert len(api.asked) == 1
+
+
+def test_records_that_do_not_fit_are_set_aside_with_their_reason(shop: ShopProject) -> None:
+    tracker = Tracker()
+    for number in range(1, 5):
+        tracker.put(number, ago(days=1, minutes=number))
+    tracker.put(5, ago(days=1), count="many")
+    tracker.put(6, ago(days=1), count=6)
+    with tracked(shop, tracker, columns={"count": "integer"}, **CURSOR):
+        result = shop.apply()["issues"]
+    assert (result["error"], result["quarantined"]) == (None, 1)
+    assert shop.column("issues", "id") == [1, 2, 3, 4, 6]
+    ((rule, message, line),) = shop.rows(
+        'SELECT "ruleId", message, "row" ->> \'line\' FROM hakiri.quarantine_tracker_issues'
+    )
+    assert (rule, message) == ("malformed", "`count` is no integer")
+    assert '"count": "many"' in line
