@@ -13,6 +13,7 @@ import pytest
 
 from hakiri_dagster.engine.connect_server import TOKEN_VARIABLE, ConnectServer, connect_server
 from hakiri_dagster.settings import Settings
+from tests.integration.connectors.rest.api_server import in_turn, said, serving
 
 CLIENT = """
 import sys
@@ -48,6 +49,31 @@ if sys.argv[2] == "dies":
         session.range(1).coalesce(1).mapInArrow(linger, "id bigint").count()
 print(session.range(4).count())
 interrupt_attempt(session, "attempt-1")
+"""
+
+WALKED = """
+import sys
+from pathlib import Path
+from hakiri_dagster.connectors.contract import Known
+from hakiri_dagster.connectors.network import Network
+from hakiri_dagster.connectors.rest.connector import REST
+from hakiri_dagster.engine.spark import open_session
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.planning.chunks import WHOLE
+from hakiri_dagster.settings import Settings
+config = {"base_url": sys.argv[2], "pagination": {"type": "page"}, "retry": {"retries": 0}}
+table = REST.table(
+    config=config, name="things", path=None, columns={}, label="api/things", network=Network(allow_loopback=True)
+)
+session = open_session(Settings.from_env(), Path(sys.argv[1]))
+found = table.discover(cursor=None, known=Known(), spark=lambda: session)
+for _ in range(2):
+    try:
+        with translate_spark_errors("api/things"):
+            print([row.id for row in table.read(session, found.schema, None, [WHOLE], {}).frame.collect()])
+    except HakiriError as error:
+        print(error.kind, error.where, error.what.rpartition(": ")[2])
 """
 
 OWNER = """
@@ -124,6 +150,16 @@ def test_what_a_killed_client_left_running_is_interrupted_by_the_next(server: Co
         killed.kill()
     done = subprocess.run([*command, "follows"], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "4\n"
+
+
+def test_its_workers_walk_over_the_pages_of_an_api(server: ConnectServer, tmp_path: Path) -> None:
+    pages = [said([{"id": 1}]), said([{"id": 1}]), said([{"id": 2}]), said([])]
+    with serving(in_turn(*pages, said({"error": "gone"}, 410))) as api:
+        done = subprocess.run(
+            [sys.executable, "-c", WALKED, str(tmp_path), api.url],
+            env={**os.environ, **server.client_environment}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    assert done.stdout.splitlines() == ["[1, 2]", 'permanent api/things "gone"}']
 
 
 def test_it_dies_with_whoever_started_it_even_by_kill_9(tmp_path: Path) -> None:

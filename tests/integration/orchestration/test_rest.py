@@ -56,8 +56,9 @@ class Tracker:
 
 
 @contextmanager
-def tracked(shop: ShopProject, tracker: Tracker, **pipeline: Any) -> Iterator[ApiServer]:
-    """`pipeline`: keys of the table, or of its pipeline where tables have no such key."""
+def tracked(
+    shop: ShopProject, tracker: Tracker, *, config: dict[str, Any] | None = None, **table: Any
+) -> Iterator[ApiServer]:
     with serving(tracker.answer) as api:
         shop.env = ENV
         shop.settings = replace(shop.settings, webhooks_to_loopback=True)
@@ -71,10 +72,11 @@ def tracked(shop: ShopProject, tracker: Tracker, **pipeline: Any) -> Iterator[Ap
                         "auth": {"type": "bearer", "token": "${TRACKER_TOKEN}"},
                         "pagination": {"type": "link"},
                         "retry": {"retries": 3, "first_pause": 0.01},
-                    },
+                    }
+                    | (config or {}),
                 },
                 "secrets": ["TRACKER_TOKEN"],
-                "tables": [{"name": "issues", "primary_key": ["id"]} | pipeline],
+                "tables": [{"name": "issues", "primary_key": ["id"]} | table],
             }
         )
         yield api
@@ -217,3 +219,72 @@ def test_records_that_do_not_fit_are_set_aside_with_their_reason(shop: ShopProje
     )
     assert (rule, message) == ("malformed", "`count` is no integer")
     assert '"count": "many"' in line
+
+
+def test_a_backfill_that_breaks_off_goes_on_where_it_stopped(shop: ShopProject) -> None:
+    """Windows that were read side by side are committed before the next ones are asked for."""
+    tracker = Tracker()
+    for number in range(6):
+        tracker.put(number, NOW - timedelta(days=31 * number))
+    oldest = NOW - timedelta(days=31 * 5)
+    windows = CURSOR | {"cursor_params": CURSOR["cursor_params"] | {"inclusive": True}}
+
+    def gone(asked: Asked, _n: int) -> Said | None:
+        """From the second window on."""
+        return said({}, 404) if asked.params.get("since", "") > written(oldest + timedelta(days=31)) else None
+
+    tracker.trouble = gone
+    with tracked(shop, tracker, config={"max_connections": 1}, **windows) as api:
+        broken = shop.apply()["issues"]
+        assert broken["chunks"]["done"] >= 1
+        assert broken["chunks"]["failed"] >= 4
+        loaded = shop.column("issues", "id")
+        assert 0 < len(loaded) < 6
+        tracker.trouble = lambda _asked, _n: None
+        api.asked.clear()
+        again = shop.apply()["issues"]
+        assert (again["error"], again["rows"]) == (None, 6 - len(loaded))
+        assert written(oldest) not in str(api.params("since"))
+    assert shop.column("issues", "id") == list(range(6))
+
+
+def test_ids_are_a_cursor_where_the_api_tells_the_newest(shop: ShopProject) -> None:
+    events = [{"id": n, "kind": "x"} for n in range(1, 26)]
+
+    def answer(asked: Asked) -> Said:
+        rows = events[::-1] if asked.params.get("sort") == "desc" else events
+        rows = [row for row in rows if int(str(row["id"])) > int(asked.params.get("after", 0))]
+        return said({"data": rows[:4], "last": rows[:4][-1]["id"] if len(rows) > 4 else None})
+
+    with tracked(
+        shop,
+        Tracker(trouble=lambda asked, _n: answer(asked)),
+        config={"pagination": {"type": "cursor", "next": "last", "param": "after"}},
+        records="data",
+        incremental="id",
+        cursor_params={"lower": "after", "format": "number", "order": "ascending", "newest": {"sort": "desc"}},
+        backfill={"window": 10},
+        load={"mode": "append"},
+    ) as api:
+        first = shop.apply()["issues"]
+        assert (first["error"], first["rows"], first["chunks"]["done"]) == (None, 25, 3)
+        events.extend({"id": n, "kind": "y"} for n in range(26, 33))
+        assert shop.apply()["issues"]["error"] is None
+        assert shop.column("issues", "id") == list(range(1, 33))
+        api.asked.clear()
+        assert shop.apply()["issues"]["chunks"]["done"] == 0
+        assert len(api.asked) == 2, "nothing is new, and two pages told so"
+
+
+def test_rules_and_validators_that_need_all_rows_walk_once_more(shop: ShopProject) -> None:
+    tracker = Tracker()
+    for number in range(1, 8):
+        tracker.put(number, ago(days=number), name=f"n{number % 6}")
+    checks = {
+        "row_level": [{"type": "unique_within_load", "field": "name", "on_fail": "skip"}],
+        "dataset_level": {"row_count_matches_source": {"on_fail": "abort"}},
+    }
+    with tracked(shop, tracker, load={"mode": "truncate"}, validate=checks):
+        result = shop.apply()["issues"]
+    assert (result["error"], result["quarantined"]) == (None, 2)
+    assert len(shop.column("issues", "id")) == 5

@@ -157,6 +157,13 @@ def test_a_token_that_repeats_for_ever_is_an_error() -> None:
     assert error.kind == "permanent"
 
 
+def test_a_token_that_repeats_is_an_error_also_if_it_brings_other_records_each_time() -> None:
+    numbers = iter(range(1000))
+    asked = collection(BodyCursor("next", "token"), records="rows")
+    error = refusal(lambda _: said({"rows": [{"id": next(numbers)}], "next": "same"}), asked)
+    assert "this one was asked for before" in error.what
+
+
 def test_tokens_that_repeat_in_a_long_circle_are_an_error() -> None:
     def answer(asked: Asked) -> Said:
         n = int(asked.params.get("token", 0))
