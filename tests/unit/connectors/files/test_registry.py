@@ -13,5 +13,5 @@ def test_connectors_are_found_by_name():
 
 
 def test_an_unknown_connector_is_told_with_those_there_are():
-    with pytest.raises(UsageError, match=r"no connector `ftp`(.|\n)*`files` and `postgres`"):
+    with pytest.raises(UsageError, match=r"no connector `ftp`(.|\n)*`files`, `postgres` and `rest`"):
         connector("ftp")
