@@ -158,6 +158,12 @@ class OutOfOrder(HakiriError):
     """A chunk was asked for before its turn, and its table's load mode publishes in order."""
 
 
+class ChunkBusy(HakiriError):
+    """Somebody is at work on a chunk; it is free when they are done."""
+
+    kind = "transient"
+
+
 class LeaseLost(HakiriError):
     """Another worker took this chunk over, so this attempt publishes nothing."""
 

@@ -35,6 +35,7 @@ def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
         "load_id": state.load_id,
         "carried_from": _list_to_json(state.carried_from),
         "supersedes": _list_to_json(state.supersedes),
+        "rewind_id": state.rewind,
     }
 
 
@@ -54,6 +55,7 @@ def from_row(row: Row[Any]) -> ChunkState:
         carried_from=tuple(_list_from_json(row.carried_from)),
         supersedes=tuple(_list_from_json(row.supersedes)),
         completed_at=row.completed_at,
+        rewind=row.rewind_id,
     )
 
 

@@ -13,6 +13,7 @@ from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sql
 from hakiri_dagster.audit.files import FileReader, FileStore
 from hakiri_dagster.audit.holds import HoldStore
 from hakiri_dagster.audit.migrations import migrate
+from hakiri_dagster.audit.rewinds import RewindReader, RewindStore
 from hakiri_dagster.audit.runs import RunReader, RunStore
 from hakiri_dagster.audit.schema_log import SchemaReader, SchemaStore
 from hakiri_dagster.audit.status import StatusReader
@@ -32,6 +33,7 @@ class AuditView:
         self.tables: TableReader = TableReader(transactions)
         self.alerts: AlertReader = AlertReader(transactions)
         self.schemas: SchemaReader = SchemaReader(transactions)
+        self.rewinds: RewindReader = RewindReader(transactions)
         self.status = StatusReader(transactions)
 
     def __enter__(self) -> Self:
@@ -54,6 +56,7 @@ class AuditDb(AuditView):
     tables: TableStore
     alerts: AlertStore
     schemas: SchemaStore
+    rewinds: RewindStore
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions)
@@ -64,6 +67,7 @@ class AuditDb(AuditView):
         self.tables = TableStore(transactions)
         self.alerts = AlertStore(transactions)
         self.schemas = SchemaStore(transactions)
+        self.rewinds = RewindStore(transactions)
         self.holds = HoldStore(transactions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, func, insert, inspect, select, text, update
+from sqlalchemy import Connection, Table, func, insert, inspect, select, text, update
 from sqlalchemy.schema import CreateSchema
 
 from hakiri_dagster.audit.engine import Transactions
@@ -14,8 +14,11 @@ from hakiri_dagster.audit.schema import (
     ALERT,
     AUDIT_VERSION,
     METADATA,
+    PIPELINE_CHUNKS,
     PIPELINE_RUN,
     POSTGRES_SCHEMA,
+    REWIND,
+    REWOUND_CHUNK,
     SCHEMA_LOG,
 )
 from hakiri_dagster.errors import AuditTooNew
@@ -31,11 +34,7 @@ def _first(connection: Connection) -> None:
 
 def _second(connection: Connection) -> None:
     """Runs tell who runs them. The first step makes today's tables, so a new audit DB has the column already."""
-    table = PIPELINE_RUN
-    known = {column["name"] for column in inspect(connection).get_columns(table.name, schema=_schema_of(connection))}
-    if "holder_node" not in known:
-        place = f"{POSTGRES_SCHEMA}.{table.name}" if _schema_of(connection) else table.name
-        connection.execute(text(f"ALTER TABLE {place} ADD COLUMN holder_node TEXT"))
+    _add_column(connection, PIPELINE_RUN, "holder_node", "TEXT")
 
 
 def _third(connection: Connection) -> None:
@@ -48,11 +47,24 @@ def _schema_log(connection: Connection) -> None:
     METADATA.create_all(connection, [ACCEPTED_SCHEMA, SCHEMA_LOG])
 
 
+def _rewinds(connection: Connection) -> None:
+    """What somebody asked to be loaded again, and why."""
+    METADATA.create_all(connection, [REWIND, REWOUND_CHUNK])
+    _add_column(connection, PIPELINE_CHUNKS, "rewind_id", "BIGINT")
+
+
+def _add_column(connection: Connection, table: Table, name: str, kind: str) -> None:
+    known = {column["name"] for column in inspect(connection).get_columns(table.name, schema=_schema_of(connection))}
+    if name not in known:
+        place = f"{POSTGRES_SCHEMA}.{table.name}" if _schema_of(connection) else table.name
+        connection.execute(text(f"ALTER TABLE {place} ADD COLUMN {name} {kind}"))
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
 
-STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log)
+STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 

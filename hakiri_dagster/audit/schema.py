@@ -78,6 +78,12 @@ PIPELINE_RUN: Final = Table(
     Index("pipeline_run_recent", "pipeline_id", "table_name", "started_at"),
 )
 
+AS_IT_WAS: Final = (
+    "generation", "predicate", "status", "attempts", "started_at", "completed_at", "cursor_committed", "covered",
+    "run_id", "winning_attempt", "load_id", "rows", "bytes", "carried_from",
+)  # fmt: skip
+"""Of a chunk that is rewound, what is kept."""
+
 # `predicate` is the chunk's bounds as JSON; its cursors are positions (`planning/chunks.py`), as text.
 PIPELINE_CHUNKS: Final = Table(
     "pipeline_chunks",
@@ -104,9 +110,38 @@ PIPELINE_CHUNKS: Final = Table(
     Column("bytes", BigInteger),
     Column("carried_from", Text, nullable=False),
     Column("supersedes", Text, nullable=False),
+    Column("rewind_id", BigInteger),
     Column("error_kind", Text),
     Column("error_msg", Text),
     PrimaryKeyConstraint("pipeline_id", "table_name", "chunk_id"),
+)
+
+_NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
+
+# Who asked when for which stretch of the cursor, and what each chunk was until then. Rows are added and never changed.
+REWIND: Final = Table(
+    "rewind",
+    METADATA,
+    Column("rewind_id", _NUMBER, primary_key=True, autoincrement=True),
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("lower", Text, nullable=False),
+    Column("upper", Text, nullable=False),
+    Column("asked_from", Text, nullable=False),
+    Column("asked_to", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("asked_by", Text, nullable=False),
+    Column("asked_at", UtcTime, nullable=False),
+    Index("rewind_of_table", "pipeline_id", "table_name"),
+)
+REWOUND_CHUNK: Final = Table(
+    "rewound_chunk",
+    METADATA,
+    Column("rewind_id", _NUMBER, nullable=False),
+    Column("chunk_id", Text, nullable=False),
+    *(Column(name, PIPELINE_CHUNKS.c[name].type, nullable=PIPELINE_CHUNKS.c[name].nullable) for name in AS_IT_WAS),
+    PrimaryKeyConstraint("rewind_id", "chunk_id"),
 )
 
 # The `taken_in_…` columns are the version that the chunk plan reflects; the others the one that was last looked at.

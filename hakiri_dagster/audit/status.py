@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, TypedDict
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from hakiri_dagster.audit.engine import Transactions
-from hakiri_dagster.audit.schema import PIPELINE_CHUNKS
+from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, REWIND
 
 _C: Final = PIPELINE_CHUNKS.c
 _RECENT_CHUNKS: Final = 50
@@ -33,6 +33,19 @@ class Throughput(TypedDict):
     bytes_per_sec: int
 
 
+class OpenRewind(TypedDict):
+    """One of which chunks are still to be loaded: `chunks` of them."""
+
+    rewind: int
+    table: str
+    asked_from: str
+    asked_to: str
+    reason: str
+    rewound_by: str
+    rewound_at: str
+    chunks: int
+
+
 class StatusDocument(TypedDict):
     pipeline_id: str
     phase: Phase
@@ -41,6 +54,7 @@ class StatusDocument(TypedDict):
     eta_seconds: int | None
     started_at: str | None
     rate_budget: str | None
+    rewinds: list[OpenRewind]
 
 
 class StatusReader:
@@ -56,23 +70,53 @@ class StatusReader:
             .subquery()
         )
         query = (
-            select(_C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes, _C.winning_attempt)
+            select(_C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes, _C.winning_attempt, _C.rewind_id)
             .join(newest, (_C.table_name == newest.c.table_name) & (_C.generation == newest.c.generation))
             .where(_C.pipeline_id == pipeline_id, _C.status.in_(_IN_PLAN))
         )
-        return _document(pipeline_id, self._transactions.read(lambda c: c.execute(query).all()), rate_budget)
+
+        def work(connection: Connection) -> StatusDocument:
+            rows = connection.execute(query).all()
+            return _document(pipeline_id, rows, rate_budget, _open_rewinds(connection, pipeline_id))
+
+        return self._transactions.read(work)
 
 
-def _document(pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | None) -> StatusDocument:
+def _open_rewinds(connection: Connection, pipeline_id: str) -> list[OpenRewind]:
+    waiting = (
+        select(_C.rewind_id, func.count().label("chunks"))
+        .where(_C.pipeline_id == pipeline_id, _C.rewind_id.is_not(None), _C.status.in_(_IN_PLAN))
+        .group_by(_C.rewind_id)
+        .subquery()
+    )
+    query = select(REWIND, waiting.c.chunks).join(waiting, waiting.c.rewind_id == REWIND.c.rewind_id)
+    return [
+        OpenRewind(
+            rewind=row.rewind_id,
+            table=row.table_name,
+            asked_from=row.asked_from,
+            asked_to=row.asked_to,
+            reason=row.reason,
+            rewound_by=row.asked_by,
+            rewound_at=_told(row.asked_at),
+            chunks=row.chunks,
+        )
+        for row in connection.execute(query.order_by(REWIND.c.rewind_id))
+    ]
+
+
+def _document(
+    pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | None, rewinds: list[OpenRewind]
+) -> StatusDocument:
     counts = {status: sum(row.status == status for row in rows) for status in _IN_PLAN}
-    first_loads = sum(row.status != "done" and row.winning_attempt is None for row in rows)
+    gaps = sum(row.status != "done" and (row.winning_attempt is None or row.rewind_id is not None) for row in rows)
     recent = sorted(filter(_timed, rows), key=lambda row: row.completed_at)[-_RECENT_CHUNKS:]
     seconds = _span(recent).total_seconds()
     left = counts["pending"] + counts["running"] + counts["failed"]
     started: datetime | None = min((row.started_at for row in rows if row.started_at), default=None)
     return StatusDocument(
         pipeline_id=pipeline_id,
-        phase="planning" if not rows else "backfilling" if first_loads else "streaming",
+        phase="planning" if not rows else "backfilling" if gaps else "streaming",
         chunks=ChunkNumbers(
             done=counts["done"],
             running=counts["running"],
@@ -85,9 +129,14 @@ def _document(pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | No
             bytes_per_sec=_rate(sum(row.bytes or 0 for row in recent), seconds),
         ),
         eta_seconds=round(left * seconds / len(recent)) if recent else 0 if not left else None,
-        started_at=started.isoformat(timespec="seconds").replace("+00:00", "Z") if started else None,
+        started_at=_told(started) if started else None,
         rate_budget=rate_budget,
+        rewinds=rewinds,
     )
+
+
+def _told(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _timed(row: _ChunkRow) -> bool:

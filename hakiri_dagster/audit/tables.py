@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from hakiri_dagster.audit.chunk_rows import number_from_text, number_to_text
 from hakiri_dagster.audit.chunks import save_states
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.files import take_in
-from hakiri_dagster.audit.schema import TABLE_SCHEMA, TABLE_STATE
+from hakiri_dagster.audit.schema import REWIND, TABLE_SCHEMA, TABLE_STATE
 from hakiri_dagster.audit.upserts import upsert
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from hakiri_dagster.planning.source_files import FileVersion
@@ -79,15 +79,15 @@ class TableStore(TableReader):
         *,
         plan: StoredPlan,
         files: Sequence[FileVersion] = (),
+        last_rewind: int = 0,
     ) -> None:
         """Stores a plan's states and the versions of files they follow from: both, or neither.
 
         The row of a chunk that an attempt holds is left alone, so what files touch in it is to be found again.
+        `last_rewind` is the newest that the plan knows of: one that was made before it says too much is published.
         """
 
         def work(connection: Connection) -> None:
-            save_states(connection, pipeline_id, table, due.states)
-            take_in(connection, pipeline_id, table, files, settled=not due.busy)
             planned = {
                 "pipeline_id": pipeline_id,
                 "table_name": table,
@@ -95,9 +95,26 @@ class TableStore(TableReader):
                 "start": number_to_text(plan.start),
                 "planned_at": self._transactions.now(connection),
             }
+            lock_plan(connection, pipeline_id, table)
+            if last_rewind < newest_rewind(connection, pipeline_id, table):
+                return
             upsert(connection, TABLE_STATE, [planned])
+            save_states(connection, pipeline_id, table, due.states)
+            take_in(connection, pipeline_id, table, files, settled=not due.busy)
 
         self._transactions.write(work)
+
+
+def lock_plan(connection: Connection, pipeline_id: str, table: str) -> None:
+    """Whoever changes what is planned of the table waits here for others."""
+    lock = select(_STATE.plan).where(_STATE.pipeline_id == pipeline_id, _STATE.table_name == table).with_for_update()
+    connection.execute(lock).all()
+
+
+def newest_rewind(connection: Connection, pipeline_id: str, table: str) -> int:
+    """0 where there was none."""
+    of_table = (REWIND.c.pipeline_id == pipeline_id) & (REWIND.c.table_name == table)
+    return connection.execute(select(func.max(REWIND.c.rewind_id)).where(of_table)).scalar_one() or 0
 
 
 def _schema_from_json(text: str, read_as: str) -> SourceSchema | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
 from hakiri_dagster.planning.plan import (
@@ -14,6 +15,7 @@ from hakiri_dagster.planning.plan import (
     Stage,
     TablePlan,
 )
+from hakiri_dagster.planning.rewind import RewoundChunk
 
 _SHOWN_KEYS = 3
 
@@ -27,7 +29,7 @@ def explain(plan: ProjectPlan) -> str:
 def _table(table: TablePlan) -> list[str]:
     new = " (new)" if table.is_new else ""
     head = f"{table.pipeline_id}/{table.table} → {table.target} [{table.mode}]{new}"
-    lines = [_stage(stage) for stage in table.stages]
+    lines = [line for stage in table.stages for line in _stage(stage)]
     if table.error is not None:
         lines.append(f"! {table.error}")
     if not lines:
@@ -36,24 +38,33 @@ def _table(table: TablePlan) -> list[str]:
     return [head, *(f"  {line}" for line in lines)]
 
 
-def _stage(stage: Stage) -> str:
+def _stage(stage: Stage) -> Iterator[str]:
     match stage:
         case ChangeTarget(description):
-            return f"~ {description}"
+            yield f"~ {description}"
         case CarryOver(keys):
-            return f"= {len(keys)} chunk(s) are published already under the earlier plan: {_some(keys)}"
-        case LoadChunks(keys, rows):
+            yield f"= {len(keys)} chunk(s) are published already under the earlier plan: {some(keys)}"
+        case LoadChunks(keys, rows, rewound):
             estimate = "" if rows is None else f", about {rows:,} rows"
-            return f"+ load {len(keys)} chunk(s): {_some(keys)}{estimate}"
+            yield f"+ load {len(keys)} chunk(s): {some(keys)}{estimate}"
+            yield from _rewound(rewound)
         case RunHooks(hooks):
-            return f"+ run {len(hooks)} post-hook(s) that published loads owe: {'; '.join(hooks)}"
+            yield f"+ run {len(hooks)} post-hook(s) that published loads owe: {'; '.join(hooks)}"
         case Refuse(reason):
-            return f"! refused: {reason}"
+            yield f"! refused: {reason}"
         case _:
             assert_never(stage)
 
 
-def _some(keys: tuple[str, ...]) -> str:
+def _rewound(chunks: Sequence[RewoundChunk]) -> Iterator[str]:
+    by_rewind: dict[tuple[int, str], list[str]] = {}
+    for chunk in chunks:
+        by_rewind.setdefault((chunk.rewind_id, chunk.reason), []).append(chunk.key)
+    for (_, reason), keys in by_rewind.items():
+        yield f"  {len(keys)} of them rewound: {reason} ({some(keys)})"
+
+
+def some(keys: Sequence[str]) -> str:
     if len(keys) <= _SHOWN_KEYS:
         return ", ".join(keys)
     return f"{keys[0]} … {keys[-1]}"
@@ -86,10 +97,22 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
             "running": table.chunks.running,
             "total": table.chunks.total,
         },
+        "rewound": [_rewound_document(chunk) for stage in loads for chunk in stage.rewound],
         "estimated_rows": loads[0].estimated_rows if loads else 0,
         "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
         "hooks_owed": list(table.hooks),
         "refused": list(table.refusals),
         "warnings": list(table.warnings),
         "error": table.error,
+    }
+
+
+def _rewound_document(chunk: RewoundChunk) -> dict[str, Any]:
+    return {
+        "chunk": chunk.key,
+        "rewind": chunk.rewind_id,
+        "reason": chunk.reason,
+        "rewound_by": chunk.asked_by,
+        "rewound_at": chunk.asked_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "load_ids": list(chunk.load_ids),
     }

@@ -25,6 +25,8 @@ pipeline_app = typer.Typer(help="The project's pipelines.", no_args_is_help=True
 postgres_app = typer.Typer(help="The project's embedded PostgreSQL.", no_args_is_help=True)
 backup_app = typer.Typer(help="Targets as they were before their loads.", no_args_is_help=True)
 quarantine_app = typer.Typer(help="Rows that were set aside, and why.", no_args_is_help=True)
+backfill_app = typer.Typer(help="Loading again what is loaded.", no_args_is_help=True)
+app.add_typer(backfill_app, name="backfill")
 app.add_typer(schema_app, name="schema")
 app.add_typer(quarantine_app, name="quarantine")
 app.add_typer(backup_app, name="backup")
@@ -294,6 +296,21 @@ def quarantine_purge(
     from hakiri_dagster.cli.quarantine_commands import Filters, purge
 
     _exit(purge(_project, pipeline_id, table, Filters(rule, field, run, chunk), unasked=yes))
+
+
+@backfill_app.command("rewind")
+def backfill_rewind(
+    pipeline_id: Id,
+    lower: Annotated[str, typer.Option("--from", metavar="A", help="Where the stretch begins: a date, a time, an id.")],
+    upper: Annotated[str, typer.Option("--to", metavar="B", help="Where it ends; B is not part of it.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="WHY", help="Why; kept, and shown with what is loaded.")],
+    table: OfTable = None,
+    as_json: Json = False,
+) -> NoReturn:
+    """Make the chunks that overlap a stretch of the cursor pending again. Loads nothing; rows stay until replaced."""
+    from hakiri_dagster.cli.rewind_command import rewind
+
+    _exit(rewind(_project, pipeline_id, table, lower, upper, reason, as_json=as_json))
 
 
 @backup_app.command("list")

@@ -132,7 +132,8 @@ class Load:
     """One slice on its way into one target. `supersedes` are chunks whose rows it replaces, whatever its bounds.
     `occasion` is what several runs have in common: one `apply`, one tick, one backfill. `texts`: columns that are texts
     at the source, whatever the target makes of them. `replay`: of rows that were set aside; they join those that are
-    published within the bounds, and replace none."""
+    published within the bounds, and replace none. `takes_mark_back`: what comes after it, up to the table's mark, is
+    owed again."""
 
     table: Table
     slice: Slice
@@ -146,6 +147,7 @@ class Load:
     asked: Asked = field(default_factory=Asked)
     texts: frozenset[str] = frozenset()
     replay: Replay | None = None
+    takes_mark_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,11 @@ class PreparedLoad(Protocol):
     @property
     def refused(self) -> RefusedRows:
         """Rows of the candidate that the destination does not take. They are not among `rows`."""
+        ...
+
+    @property
+    def replaces(self) -> Sequence[int]:
+        """Earlier loads of the table of which it replaces rows."""
         ...
 
     @property

@@ -14,7 +14,8 @@ from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.profile_events import LOAD, profile_metadata
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.steps import PreparedChunk, PublishedChunk
-from hakiri_dagster.security.secrets import redact_within
+from hakiri_dagster.planning.rewind import RewoundChunk
+from hakiri_dagster.security.secrets import redact, redact_within
 
 Metadata = Mapping[str, dg.MetadataValue]
 
@@ -32,7 +33,20 @@ def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metad
         "load_id": dg.MetadataValue.int(entry.load_id),
         "attempt": dg.MetadataValue.int(entry.attempt),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
+        **({} if chunk.rewound is None else _rewind_metadata(chunk.rewound, published)),
         **({} if chunk.profile is None else profile_metadata(chunk.profile, LOAD)),
+    }
+
+
+def _rewind_metadata(rewound: RewoundChunk, published: PublishedChunk) -> Metadata:
+    """Why the chunk was loaded again, and which loads its rows had come with until then."""
+    replaced = published.replaces or rewound.load_ids
+    return {
+        "rewind": dg.MetadataValue.int(rewound.rewind_id),
+        "rewind_reason": dg.MetadataValue.text(redact(rewound.reason)),
+        "rewound_by": dg.MetadataValue.text(redact(rewound.asked_by)),
+        "rewound_at": dg.MetadataValue.timestamp(rewound.asked_at),
+        "replaces_loads": dg.MetadataValue.text(", ".join(map(str, replaced))),
     }
 
 

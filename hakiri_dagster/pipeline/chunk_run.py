@@ -222,5 +222,6 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared) -> Chun
         seconds=prepared.seconds,
         hooks=prepared.hooks,
         profile=prepared.slice.profile,
+        rewound=survey.rewound.get(claim.key),
         publish=lambda: publish(way, survey, prepared),
     )

@@ -132,7 +132,7 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         source = _reconciliation(way, rows, group)
         try:
             only_chunk, texts = len(survey.chunks) == 1, _texts_of(reading.schema)
-            shared = _Pass(way, target, staging, source, profiling, asked, texts, only_chunk)
+            shared = _Pass(way, survey, target, staging, source, profiling, asked, texts, only_chunk)
             yield Staged(tuple(itertools.starmap(shared.slice, enumerate(group))), staging, source)
         finally:
             staging.close()
@@ -235,6 +235,7 @@ class _Pass:
     """What its slices have in common."""
 
     way: Way
+    survey: Survey
     target: Target
     staging: Staging
     source: Reconciliation
@@ -256,6 +257,7 @@ class _Pass:
             occasion=self.way.occasion,
             asked=self.asked,
             texts=self.texts,
+            takes_mark_back=self.survey.takes_mark_back(claim.slice),
         )
         candidate = self.staging.candidate(index)
         return StagedSlice(claim, load, candidate, self.only_chunk, self.staging, self.source, self.profiling, index)

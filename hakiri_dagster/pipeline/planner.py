@@ -75,7 +75,8 @@ def _stages(survey: Survey) -> Sequence[Stage]:
     refusals = [Refuse(reason) for reason in survey.refusals]
     changes = [ChangeTarget(change.description) for change in survey.changes if not change.refused]
     carried = [CarryOver(survey.due.carried_over)] if survey.due.carried_over and survey.plan_changed else []
-    loads = [LoadChunks(survey.due_keys, _estimate(survey))] if survey.due_keys else []
+    rewound = tuple(survey.rewound[key] for key in survey.due_keys if key in survey.rewound)
+    loads = [LoadChunks(survey.due_keys, _estimate(survey), rewound)] if survey.due_keys else []
     hooks = [RunHooks(survey.owed_hooks)] if survey.owed_hooks else []
     # A change of the target comes with the load that needs it; alone it is not worth a run.
     return [*refusals, *(changes if loads else []), *carried, *loads, *hooks]

@@ -70,7 +70,8 @@ def publish(way: Way, survey: Survey, prepared: Prepared) -> PublishedChunk | Fa
     way.totals.rows += entry.rows
     way.totals.bytes += entry.bytes
     way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.set_aside.rows)
-    return PublishedChunk(claim.key, entry, prepared.set_aside, prepared.outcomes)
+    replaces = tuple(prepared.load.replaces)
+    return PublishedChunk(claim.key, entry, prepared.set_aside, prepared.outcomes, replaces)
 
 
 def _committed(way: Way, survey: Survey, prepared: Prepared) -> LedgerEntry:

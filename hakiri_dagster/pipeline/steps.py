@@ -11,6 +11,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
+from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.quality.profile import TableProfile
 
 
@@ -25,17 +26,20 @@ class PreparedChunk:
     seconds: float
     hooks: tuple[HookRun, ...]
     profile: TableProfile | None
+    rewound: RewoundChunk | None
     publish: Callable[[], PublishedChunk | FailedChunk]
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedChunk:
-    """`aside` and `outcomes` are of the try that was published: a publish may be tried again, and prepared anew."""
+    """`aside` and `outcomes` are of the try that was published: a publish may be tried again, and prepared anew.
+    `replaces` are earlier loads of which it has replaced rows."""
 
     key: str
     entry: LedgerEntry
     aside: SetAside
     outcomes: tuple[Outcome, ...]
+    replaces: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -28,8 +28,11 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
+from hakiri_dagster.planning.intervals import high
 from hakiri_dagster.planning.mode_switch import Switch, switch
+from hakiri_dagster.planning.progress import is_rewound
 from hakiri_dagster.planning.repair import after_ledger
+from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
@@ -61,6 +64,9 @@ class Survey:
     taken_in: dict[str, FileVersion]
     owed_hooks: tuple[str, ...]
     doubts: tuple[Doubt, ...]
+    last_rewind: int
+    rewound: Mapping[str, RewoundChunk]
+    mark_is_rewound: bool
 
     @property
     def followed(self) -> Evolution:
@@ -164,6 +170,13 @@ class Survey:
             case _:
                 return None
 
+    def takes_mark_back(self, slice_: Slice) -> bool:
+        """It comes before the chunk that holds the mark, which is rewound."""
+        position = None if self.mark is None else self.mark.position
+        if position is None or not self.mark_is_rewound or not isinstance(slice_.bounds, CursorRange):
+            return False
+        return high(slice_.bounds.interval) <= position
+
     def _due_after(self, states: Sequence[ChunkState]) -> Due:
         due = due_of(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment, self.mark)
         return with_generation(due, self.chunks, states, self.plan_changed)
@@ -176,6 +189,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         discovery = source.discover(
             cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, recent=lag_of(table)
         )
+    last_rewind = audit.rewinds.last(table.pipeline_id, table.name)  # before the states: they know of it at least
     mark = destination.mark(table)  # before the states, so that it is not ahead of them
     stored, target, ledger = word_of_loads(table, destination, audit)
     states = after_ledger(stored, ledger)
@@ -187,6 +201,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
     due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
     in_doubt = _in_doubt(table, destination, evolution)
+    rewound = _rewound(table, audit, states)
     plan = plan_text_of(table, shape, discovery)
     last = None if target is None else destination.last_load(table)
     switched = Switch() if last is None else switch(last, table.mode, table.upsert_key, table.primary_key)
@@ -220,6 +235,9 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         moment=moment,
         taken_in=taken_in,
         owed_hooks=_owed_hooks(table, destination) if target is not None else (),
+        last_rewind=last_rewind,
+        rewound=rewound,
+        mark_is_rewound=bool(rewound) and _is_rewound(mark, states),
     )
 
 
@@ -247,11 +265,28 @@ def _owed_hooks(table: Table, destination: Destination) -> tuple[str, ...]:
     return tuple(hook.name.text for hook in hooks if hook.name.key in owed)
 
 
+def _rewound(table: Table, audit: AuditDb, states: Sequence[ChunkState]) -> Mapping[str, RewoundChunk]:
+    if not any(state.is_rewound for state in states):
+        return {}
+    return audit.rewinds.waiting(table.pipeline_id, table.name)
+
+
+def _is_rewound(mark: Mark | None, states: Sequence[ChunkState]) -> bool:
+    return mark is not None and mark.position is not None and is_rewound(mark.position, states)
+
+
 def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
     """Stores the plan, and what was found out about the source."""
     remember_source(audit, survey)
     table = survey.table
-    audit.tables.sync(table.pipeline_id, table.name, due, plan=survey.stored_plan, files=survey.versions())
+    audit.tables.sync(
+        table.pipeline_id,
+        table.name,
+        due,
+        plan=survey.stored_plan,
+        files=survey.versions(),
+        last_rewind=survey.last_rewind,
+    )
 
 
 def remember_source(audit: AuditDb, survey: Survey) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hakiri_dagster.manifest.load_spec import LoadMode
+from hakiri_dagster.planning.rewind import RewoundChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,12 @@ class CarryOver:
 
 @dataclass(frozen=True, slots=True)
 class LoadChunks:
-    """Chunks that are due. `estimated_rows` is None where no cheap estimate exists."""
+    """Chunks that are due. `estimated_rows` is None where no cheap estimate exists. `rewound`: those among them that
+    somebody asked for again."""
 
     keys: tuple[str, ...]
     estimated_rows: int | None
+    rewound: tuple[RewoundChunk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from hakiri_dagster.planning.chunks import CursorRange, Interval
-from hakiri_dagster.planning.intervals import NOTHING, Intervals, subtract, union, within
+from hakiri_dagster.planning.intervals import NOTHING, Intervals, overlap, subtract, union, within
 from hakiri_dagster.planning.states import ChunkState
 
 
@@ -31,3 +31,11 @@ def behind(progress: Progress | None, states: Iterable[ChunkState]) -> Intervals
         return NOTHING
     asked_for = (s.bounds.interval for s in states if s.is_owed_again and isinstance(s.bounds, CursorRange))
     return subtract((Interval(None, progress.floor),), union(asked_for))
+
+
+def is_rewound(mark: int, states: Collection[ChunkState]) -> bool:
+    """The chunk that holds the mark is to come again, so that the mark speaks of rows that may be gone. If they are,
+    what fills in there later would lie below it."""
+    at, before = Interval(mark, mark + 1), Interval(mark - 1, mark)
+    held = any(s.is_rewound and isinstance(s.bounds, CursorRange) and overlap(s.bounds.interval, at) for s in states)
+    return held and not any(overlap(part, before) for state in states for part in state.covered)

@@ -2,33 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from hakiri_dagster.planning.chunks import CursorRange, Interval
-from hakiri_dagster.planning.intervals import Intervals, overlap, subtract, union
+from hakiri_dagster.planning.intervals import Intervals, low, overlap, subtract, union, within
 from hakiri_dagster.planning.states import ChunkState
 
 
-def rewind(states: Sequence[ChunkState], lower: int | None, upper: int | None) -> tuple[ChunkState, ...]:
-    """The states that change: the newest plan becomes a new generation, which owes what overlaps `[lower, upper)`.
+@dataclass(frozen=True, slots=True)
+class RewoundChunk:
+    """A chunk that somebody asked for again and that was not published since. `load_ids`: where its rows came from."""
 
-    A chunk is owed whole, and what it published no longer counts, in older plans either.
-    """
+    key: str
+    rewind_id: int
+    reason: str
+    asked_by: str
+    asked_at: datetime
+    load_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The chunks of the newest plan that a stretch of the cursor touches, in its order. `published` have something to
+    be taken back; `owed` have not: they were never loaded, or somebody asked for them already."""
+
+    published: tuple[ChunkState, ...]
+    owed: tuple[ChunkState, ...]
+
+    @property
+    def states(self) -> tuple[ChunkState, ...]:
+        return (*self.published, *self.owed)
+
+
+def reach(states: Sequence[ChunkState], stretch: Interval) -> Reach:
     newest = max((state.generation for state in states), default=0)
-    again = {
-        state.key: state.bounds.interval
+    coverage = union(part for state in states for part in state.covered)
+    touched = sorted(
+        (low(state.bounds.interval), state.key, state, bool(within(coverage, state.bounds.interval)))
         for state in states
         if state.generation == newest
         and isinstance(state.bounds, CursorRange)
-        and overlap(state.bounds.interval, Interval(lower, upper))
-    }
-    taken = union(again.values())
-    return tuple(
-        _next_generation(state, owed=state.key in again) if state.generation == newest else state
-        for before, state in zip(states, uncovered(states, taken), strict=True)
-        if state.generation == newest or state != before
+        and overlap(state.bounds.interval, stretch)
     )
+    taken = {key for _, key, state, covered in touched if covered or _holds_rows(state)}
+    return Reach(
+        published=tuple(state for _, key, state, _ in touched if key in taken),
+        owed=tuple(state for _, key, state, _ in touched if key not in taken),
+    )
+
+
+def rewind(
+    states: Sequence[ChunkState],
+    stretch: Interval,
+    rewind_id: int | None = None,
+    planned: Collection[str] | None = None,
+) -> tuple[ChunkState, ...]:
+    """The states that change: the newest plan becomes a new generation, which owes what is published of the stretch.
+
+    A chunk is owed whole, and what it published no longer counts, in older plans either. One that is not in the plan
+    that the source makes now (`planned`) is owed when the source has rows there again.
+    """
+    touched = reach(states, stretch).published
+    if not touched:
+        return ()
+    newest = touched[0].generation
+    again = {state.key: state.bounds.interval for state in touched if isinstance(state.bounds, CursorRange)}
+    changed = []
+    for before, state in zip(states, uncovered(states, union(again.values())), strict=True):
+        if state.key in again:
+            changed.append(_taken_back(state, rewind_id, in_plan=planned is None or state.key in planned))
+        elif state.generation == newest:
+            changed.append(replace(state, generation=newest + 1))
+        elif state != before:
+            changed.append(state)
+    return tuple(changed)
 
 
 def uncovered(states: Iterable[ChunkState], taken: Intervals) -> Iterator[ChunkState]:
@@ -44,6 +93,19 @@ def uncovered(states: Iterable[ChunkState], taken: Intervals) -> Iterator[ChunkS
             yield state
 
 
-def _next_generation(state: ChunkState, *, owed: bool) -> ChunkState:
-    moved = replace(state, generation=state.generation + 1)
-    return replace(moved, status="pending", seen=None, cursor_committed=None) if owed else moved
+def _holds_rows(state: ChunkState) -> bool:
+    """Of loads of its own, or of others. Their coverage may be empty: that of a slice without rows is."""
+    return not state.is_rewound and (state.load_id is not None or bool(state.carried_from))
+
+
+def _taken_back(state: ChunkState, rewind_id: int | None, *, in_plan: bool) -> ChunkState:
+    """It counts as an attempt, so that whoever looked before claims nothing and stores nothing."""
+    return replace(
+        state,
+        status="pending" if in_plan else "retired",
+        attempts=state.attempts + 1,
+        generation=state.generation + 1,
+        seen=None,
+        cursor_committed=None,
+        rewind=rewind_id,
+    )

@@ -21,7 +21,8 @@ class ChunkState:
     `covered` is what of the cursor is published wholly. `cursor_committed` is where a next slice begins: rows at it
     may be published, but ties may still come. `seen` is what the source said of itself (an opaque text) when the
     load that was published last was planned: as long as it says the same, it holds nothing new for this chunk.
-    `attempt_seen` is that of the last attempt, published or not. `from_ledger`: the audit DB does not say so yet.
+    `attempt_seen` is that of the last attempt, published or not. `rewind` is the rewind that asked for it again, until
+    it is published since. `from_ledger`: the audit DB does not say so yet.
     """
 
     key: str
@@ -38,13 +39,18 @@ class ChunkState:
     carried_from: tuple[int, ...] = ()
     supersedes: tuple[str, ...] = ()
     completed_at: datetime | None = None
+    rewind: int | None = None
     from_ledger: bool = False
 
     @property
     def is_owed_again(self) -> bool:
-        """It was tried before, and its rows are to be loaded once more."""
+        """It was tried before, and its rows are to be loaded once more, maybe when the source has some there again."""
         tried = self.attempts > 0 or self.load_id is not None or bool(self.carried_from)
-        return tried and self.status in ("pending", "running", "failed")
+        return tried and (self.status in ("pending", "running", "failed") or self.is_rewound)
+
+    @property
+    def is_rewound(self) -> bool:
+        return self.rewind is not None
 
     @property
     def chunk(self) -> Chunk:
@@ -134,7 +140,7 @@ def published(
             committed = max(committed, cursor_committed)
     return replace(
         state, status="done", covered=covered, cursor_committed=committed, seen=seen, rows=rows, load_id=load_id,
-        carried_from=(),
+        carried_from=(), rewind=None,
     )  # fmt: skip
 
 

@@ -53,6 +53,10 @@ class OpenLoad:
         return self.staged.notes
 
     @property
+    def replaces(self) -> Sequence[int]:
+        return self.replaced.load_ids
+
+    @property
     def place(self) -> Relation | None:
         return self.staged.place
 

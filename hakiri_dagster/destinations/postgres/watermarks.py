@@ -140,10 +140,15 @@ def _highest(connection: Connection, load: Load) -> int | None:
 
 def moved(load: Load, mark: int | None, highest: int | None, inherited: int | None) -> int | None:
     """A load that replaces the rows at the mark says where it is now; any other only moves it on. So a chunk that is
-    loaded again lowers the mark where its highest row is gone, and never below what is published before the chunk."""
+    loaded again lowers the mark where its highest row is gone, and never below what is published before the chunk. The
+    first chunk of several that are rewound, with the mark in the last, takes it back to its own rows."""
     if mark is None:
         return highest
     bounds = load.slice.bounds
+    if load.takes_mark_back and isinstance(bounds, CursorRange):
+        lowered = _emptied(load, mark, bounds.interval.lower) if highest is None else highest
+        now = lowered if lowered is None or highest is not None else min(mark, lowered)
+        return max((position for position in (now, inherited) if position is not None), default=None)
     if isinstance(bounds, CursorRange) and bounds.interval.upper is not None and _holds(bounds.interval, mark):
         now = _emptied(load, mark, bounds.interval.lower) if highest is None else highest
         return max((position for position in (now, inherited) if position is not None), default=None)

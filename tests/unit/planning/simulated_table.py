@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks
-from hakiri_dagster.planning.chunks import Bounds, CursorKind, CursorRange, Extent, NullCursor
+from hakiri_dagster.planning.chunks import Bounds, CursorKind, CursorRange, Extent, Interval, NullCursor
 from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.intervals import high, low
 from hakiri_dagster.planning.repair import after_ledger, relied_on
+from hakiri_dagster.planning.rewind import rewind
 from hakiri_dagster.planning.source_files import FileVersion, touched_by, unsettled
 from hakiri_dagster.planning.states import (
     ChunkState,
@@ -75,6 +76,8 @@ class SimulatedTable:
     versions: dict[str, str] = field(default_factory=dict)
     taken_in: dict[str, FileVersion] = field(default_factory=dict)
     loads: int = 0
+    corrected: list[Row] = field(default_factory=list)
+    """What the source held until somebody corrected it."""
 
     @property
     def moment(self) -> datetime:
@@ -161,6 +164,15 @@ class SimulatedTable:
             )  # fmt: skip
         return crash
 
+    def rewind(self, stretch: Interval) -> None:
+        """What the ledger says is heard first."""
+        extent = self.extent()
+        settings = WindowSettings(parse_window(self.window, self.kind), self.start_from)
+        planned = {chunk.key for chunk in plan_chunks(self.kind, extent, settings, self.moment)}
+        self._remember(self.plan().states)
+        self.planned_as = str(self.window)
+        self._remember(rewind(tuple(self.states.values()), stretch, 1, planned))
+
     def dump(self) -> Dump:
         return Dump(list(self.target), list(self.ledger), self.loads)
 
@@ -183,7 +195,7 @@ class SimulatedTable:
         owed = Counter(row for row in self.rows() if self._is_owed(row))
         assert Counter(row for row in self.target if self._is_owed(row)) == owed
         assert max(Counter(self.target).values(), default=0) <= 1
-        assert set(self.target) <= set(self.rows())
+        assert set(self.target) <= {*self.rows(), *self.corrected}
 
     def _is_owed(self, row: Row) -> bool:
         return row.cursor is None or self.start_from is None or row.cursor >= self.start_from

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hakiri_dagster.planning.chunks import CursorRange
-from hakiri_dagster.planning.rewind import rewind
+from hakiri_dagster.planning.chunks import CursorRange, Interval
 from hakiri_dagster.planning.windows import DAY, HOUR, to_position
 from tests.unit.planning.simulated_table import Crash, Row, SimulatedTable
 
@@ -189,10 +189,9 @@ def test_a_lost_audit_db_is_rebuilt_from_the_ledger() -> None:
 def test_a_rewound_stretch_is_owed_again_chunk_by_whole_chunk() -> None:
     table = _ids(cursors=range(50))
     table.converge()
-    changed = rewind(tuple(table.states.values()), 12, 22)
-    table.states.update({state.key: state for state in changed})
+    table.rewind(Interval(12, 22))
     assert _owed(table) == [("id-0000000010..0000000020", 10, 20), ("id-0000000020..0000000030", 20, 30)]
-    assert {state.generation for state in changed} == {2}
+    assert {state.generation for state in table.states.values()} == {2}
 
 
 def test_a_rewound_stretch_does_not_count_as_published_in_older_plans() -> None:
@@ -200,13 +199,46 @@ def test_a_rewound_stretch_does_not_count_as_published_in_older_plans() -> None:
     table.converge()
     table.window = 25
     table.converge()
-    table.states.update({s.key: s for s in rewind(tuple(table.states.values()), 0, 1)})
+    table.rewind(Interval(0, 1))
     table.window = 10
     assert [key for key, *_ in _owed(table)] == [
         "id-0000000000..0000000010",
         "id-0000000010..0000000020",
         "id-0000000020..0000000030",
     ]
+
+
+def test_a_rewound_stretch_that_a_crash_has_published_is_known_before_it_is_taken_back() -> None:
+    table = _ids()
+    table.apply(crashes=["after publish"])
+    table.rewind(Interval(0, 5))
+    assert ("id-0000000000..0000000010", 0, 10) in _owed(table)
+    assert table.states["id-0000000000..0000000010"].is_rewound
+
+
+def test_a_rewound_chunk_that_other_chunks_have_published_since_is_rewound_no_longer() -> None:
+    table = _ids(cursors=range(40))
+    table.converge()
+    table.rewind(Interval(0, 10))
+    table.window = 20
+    table.converge()
+    table.window = 10
+    table.converge()
+    assert not any(state.is_rewound for state in table.states.values())
+    assert table.loads == 5, "what was taken back, once"
+
+
+def test_a_rewound_stretch_of_which_the_source_has_lost_its_rows_is_loaded_when_it_has_some_there_again() -> None:
+    table = _ids(cursors=range(30))
+    table.converge()
+    table.source = table.source[:15]
+    table.rewind(Interval(10, 30))
+    assert [key for key, *_ in _owed(table)] == ["id-0000000010..0000000020"]
+    table.converge()
+    assert {row.cursor for row in table.target} == {*range(15), *range(20, 30)}, "rows of no chunk are left alone"
+    table.source += [Row(f"again{n}", n) for n in range(15, 27)]
+    table.converge()
+    table.assert_equal_to_source()
 
 
 def test_a_rewritten_file_makes_the_windows_of_both_its_versions_owed() -> None:
@@ -311,8 +343,18 @@ class _History:
 
     def rewind(self) -> None:
         lower = self.table.now - self.data.draw(st.integers(0, 100)) * self._unit
-        changed = rewind(tuple(self.table.states.values()), lower, lower + 10 * self._unit)
-        self.table.states.update({state.key: state for state in changed})
+        self.table.rewind(Interval(lower, lower + 10 * self._unit))
+
+    def correct(self) -> None:
+        """A row becomes another at the source, which nothing but a rewind tells."""
+        rows = [row for row in self.table.source if row.cursor is not None]
+        if not rows:
+            return
+        row = self.data.draw(st.sampled_from(rows))
+        self.table.source[self.table.source.index(row)] = replace(row, origin=f"n{next(self._numbers)}")
+        self.table.corrected.append(row)
+        assert row.cursor is not None
+        self.table.rewind(Interval(row.cursor, row.cursor + 1))
 
     def dump(self) -> None:
         self._dumped = self.table.dump()
@@ -335,7 +377,7 @@ class _History:
     def live(self) -> None:
         steps: list[Callable[[], None]] = [
             self.arrive, self.pass_time, self.arrive_without_cursor, self.change_window, self.change_start,
-            self.rewind, self.apply, self.apply, self.apply, self.dump, self.restore,
+            self.rewind, self.correct, self.apply, self.apply, self.apply, self.dump, self.restore,
         ]  # fmt: skip
         if self.table.kind == "timestamp":
             steps.append(self.slip_into_the_future)

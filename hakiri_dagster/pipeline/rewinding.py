@@ -1,0 +1,151 @@
+"""Rewinding: what is published of a stretch of the cursor is asked for again, by somebody and for a reason.
+
+Nothing is loaded or deleted here. The chunks are pending from now on, and their rows stay until a load replaces them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from hakiri_dagster.audit.claims import BusyChunk
+from hakiri_dagster.audit.rewinds import RewindAnswer, RewindRequest
+from hakiri_dagster.connectors.contract import SourceTable
+from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead, where_it_ran
+from hakiri_dagster.errors import ChunkBusy, UsageError
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.cursor_note import shown_position
+from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.shapes import shape_of
+from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, CursorKind, CursorRange, Interval
+from hakiri_dagster.planning.rewind import Reach, reach
+from hakiri_dagster.planning.stretch import parse_stretch
+
+_LONGEST_REASON = 1000
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asks for, as it is written."""
+
+    lower: str
+    upper: str
+    reason: str
+    asked_by: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise UsageError("--reason is empty", hint="say why: it is kept, and shown with the rows that are loaded")
+        if len(self.reason) > _LONGEST_REASON or not self.reason.isprintable():
+            raise UsageError(f"--reason is one line of at most {_LONGEST_REASON} characters")
+
+
+def refuse_without_cursor(table: Table, source: SourceTable) -> None:
+    """Asks nobody."""
+    again = f"hakiri run {table.pipeline_id} --table {table.name}"
+    match shape_of(table, source):
+        case "cursor":
+            return
+        case "full":
+            why = f"load mode {table.mode} loads the table whole" if table.cursor else "the table has no cursor"
+            raise UsageError(
+                f"there is no stretch of it to rewind: {why}",
+                where=table.label,
+                hint=f"`{again} --chunk full` loads it again",
+            )
+        case "files":
+            raise UsageError(
+                "there is no stretch of it to rewind: its chunks are files",
+                where=table.label,
+                hint=f"`{again} --chunk KEY` loads a file again; `hakiri plan` and the UI show the keys",
+            )
+        case other:
+            assert_never(other)
+
+
+def stretch_of(survey: Survey, wish: Wish) -> Interval:
+    kind = survey.discovery.cursor_kind
+    if kind is None:
+        raise UsageError("nothing is planned of it, for its source is empty", where=survey.table.label)
+    return parse_stretch(wish.lower, wish.upper, kind, survey.table.label)
+
+
+def reached(survey: Survey, stretch: Interval) -> Reach:
+    """As the survey knows the chunks; those that were never planned are among them."""
+    after = {state.key: state for state in (*survey.states, *survey.due.states)}
+    return reach(tuple(after.values()), stretch)
+
+
+def rewind(runtime: Runtime, survey: Survey, stretch: Interval, wish: Wish) -> RewindAnswer:
+    """All chunks of the stretch or none. A dead attempt may wake up: it is fenced before, and the ledger is asked after
+    that what it has published."""
+    table, audit = survey.table, runtime.audit
+    fenced: frozenset[str] = frozenset()
+    for _ in range(_TRIES):
+        remember(audit, survey, survey.due)
+        answer = audit.rewinds.rewind(_request(survey, stretch, wish, fenced), is_dead)
+        if answer.busy:
+            raise _busy(table, answer.busy)
+        if not answer.unfenced:
+            return answer
+        runtime.destination(table).claim(table, answer.unfenced, str(ProcessIdentity.current()))
+        fenced |= set(answer.unfenced)
+        survey = runtime.survey(table)
+    raise _busy(table, [BusyChunk(key, None) for key in answer.unfenced])
+
+
+def _request(survey: Survey, stretch: Interval, wish: Wish, fenced: frozenset[str]) -> RewindRequest:
+    return RewindRequest(
+        pipeline_id=survey.table.pipeline_id,
+        table=survey.table.name,
+        stretch=stretch,
+        written=(wish.lower, wish.upper),
+        reason=wish.reason.strip(),
+        asked_by=wish.asked_by,
+        planned=planned_keys(survey),
+        fenced=fenced,
+    )
+
+
+def planned_keys(survey: Survey) -> frozenset[str] | None:
+    """None for files: what they hold is all there is, so a window that none of them reaches any more is emptied."""
+    return None if survey.from_files else frozenset(chunk.key for chunk in survey.chunks)
+
+
+def _busy(table: Table, busy: Sequence[BusyChunk]) -> ChunkBusy:
+    who = ", ".join(dict.fromkeys(where_it_ran(chunk.holder) for chunk in busy))
+    keys = busy[0].key if len(busy) == 1 else f"{busy[0].key} … {busy[-1].key}"
+    return ChunkBusy(
+        f"{len(busy)} chunk(s) are being loaded ({keys}), by {who}, with rows that may have been read before they "
+        "changed; nothing was rewound",
+        where=table.label,
+        hint="wait until that is done, or stop it, and rewind again",
+    )
+
+
+def nothing_there(survey: Survey, wish: Wish) -> UsageError:
+    return UsageError(
+        f"no chunk lies between {wish.lower} and {wish.upper}",
+        where=survey.table.label,
+        hint=_covered(survey),
+    )
+
+
+def _covered(survey: Survey) -> str:
+    kind = survey.discovery.cursor_kind
+    windows = [
+        chunk.bounds.interval
+        for chunk in survey.chunks
+        if isinstance(chunk.bounds, CursorRange) and chunk.key not in (NULL_KEY, OUTSIDE_KEY)
+    ]
+    if kind is None or not windows:
+        return "the plan has no chunk: the source has no row with a cursor"
+    lower = _edge(kind, windows[0].lower, "its beginning")
+    return f"the plan covers {len(windows)} chunk(s), from {lower} up to {_edge(kind, windows[-1].upper, 'its end')}"
+
+
+def _edge(kind: CursorKind, position: int | None, unbounded: str) -> str:
+    return unbounded if position is None else str(shown_position(kind, position))
