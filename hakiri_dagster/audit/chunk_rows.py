@@ -36,6 +36,7 @@ def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
         "carried_from": _list_to_json(state.carried_from),
         "supersedes": _list_to_json(state.supersedes),
         "rewind_id": state.rewind,
+        "gap": int(state.gap),
     }
 
 
@@ -56,6 +57,7 @@ def from_row(row: Row[Any]) -> ChunkState:
         supersedes=tuple(_list_from_json(row.supersedes)),
         completed_at=row.completed_at,
         rewind=row.rewind_id,
+        gap=bool(row.gap),
     )
 
 

@@ -53,6 +53,11 @@ def _rewinds(connection: Connection) -> None:
     _add_column(connection, PIPELINE_CHUNKS, "rewind_id", "BIGINT")
 
 
+def _gaps(connection: Connection) -> None:
+    """Chunks of which the ledger knows nothing any more."""
+    _add_column(connection, PIPELINE_CHUNKS, "gap", "INTEGER")
+
+
 def _add_column(connection: Connection, table: Table, name: str, kind: str) -> None:
     known = {column["name"] for column in inspect(connection).get_columns(table.name, schema=_schema_of(connection))}
     if name not in known:
@@ -64,7 +69,7 @@ def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
 
-STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds)
+STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds, _gaps)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 

@@ -111,6 +111,7 @@ PIPELINE_CHUNKS: Final = Table(
     Column("carried_from", Text, nullable=False),
     Column("supersedes", Text, nullable=False),
     Column("rewind_id", BigInteger),
+    Column("gap", Integer),
     Column("error_kind", Text),
     Column("error_msg", Text),
     PrimaryKeyConstraint("pipeline_id", "table_name", "chunk_id"),

@@ -70,7 +70,9 @@ class StatusReader:
             .subquery()
         )
         query = (
-            select(_C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes, _C.winning_attempt, _C.rewind_id)
+            select(
+                _C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes, _C.winning_attempt, _C.rewind_id, _C.gap
+            )
             .join(newest, (_C.table_name == newest.c.table_name) & (_C.generation == newest.c.generation))
             .where(_C.pipeline_id == pipeline_id, _C.status.in_(_IN_PLAN))
         )
@@ -109,7 +111,7 @@ def _document(
     pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | None, rewinds: list[OpenRewind]
 ) -> StatusDocument:
     counts = {status: sum(row.status == status for row in rows) for status in _IN_PLAN}
-    gaps = sum(row.status != "done" and (row.winning_attempt is None or row.rewind_id is not None) for row in rows)
+    gaps = sum(row.status != "done" and _leaves_a_gap(row) for row in rows)
     recent = sorted(filter(_timed, rows), key=lambda row: row.completed_at)[-_RECENT_CHUNKS:]
     seconds = _span(recent).total_seconds()
     left = counts["pending"] + counts["running"] + counts["failed"]
@@ -133,6 +135,11 @@ def _document(
         rate_budget=rate_budget,
         rewinds=rewinds,
     )
+
+
+def _leaves_a_gap(row: _ChunkRow) -> bool:
+    """What is owed of it is more than what is new."""
+    return row.winning_attempt is None or row.rewind_id is not None or bool(row.gap)
 
 
 def _told(moment: datetime) -> str:

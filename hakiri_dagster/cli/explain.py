@@ -22,20 +22,41 @@ _SHOWN_KEYS = 3
 
 def explain(plan: ProjectPlan) -> str:
     if plan.is_converged:
-        return "Nothing to do: every table is converged."
+        told = [f"{t.pipeline_id}/{t.table}: {text}" for t in plan.tables for text in _gone(t)]
+        return "\n".join(["Nothing to do: every table is converged.", *told])
     return "\n".join(line for table in plan.tables for line in _table(table))
 
 
 def _table(table: TablePlan) -> list[str]:
     new = " (new)" if table.is_new else ""
     head = f"{table.pipeline_id}/{table.table} → {table.target} [{table.mode}]{new}"
+    owed = [gap.key for gap in table.gaps if gap.owed]
     lines = [line for stage in table.stages for line in _stage(stage)]
+    if owed:
+        lines.append(
+            f"  {len(owed)} of them published before, of which the ledger knows nothing any more: {some(owed)}"
+        )
     if table.error is not None:
         lines.append(f"! {table.error}")
     if not lines:
         lines.append("= nothing to do")
     lines += [f"warning: {warning}" for warning in table.warnings]
+    lines += _wiped(table)
     return [head, *(f"  {line}" for line in lines)]
+
+
+def _gone(table: TablePlan) -> list[str]:
+    """What is to be said of a table that owes nothing."""
+    return [*(f"warning: {warning}" for warning in (table.warnings if table.gaps else ())), *_wiped(table)]
+
+
+def _wiped(table: TablePlan) -> list[str]:
+    if not table.not_shown:
+        return []
+    return [
+        f"? {len(table.not_shown)} chunk(s) are published, and Dagster does not show them: {some(table.not_shown)}; "
+        "the table's next load reports them, and under `hakiri serve` its sensor within a minute"
+    ]
 
 
 def _stage(stage: Stage) -> Iterator[str]:
@@ -100,6 +121,8 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "rewound": [_rewound_document(chunk) for stage in loads for chunk in stage.rewound],
         "estimated_rows": loads[0].estimated_rows if loads else 0,
         "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
+        "gaps": [{"chunk": gap.key, "load_id": gap.load_id, "owed": gap.owed} for gap in table.gaps],
+        "not_shown": list(table.not_shown),
         "hooks_owed": list(table.hooks),
         "refused": list(table.refusals),
         "warnings": list(table.warnings),

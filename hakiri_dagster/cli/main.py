@@ -77,11 +77,17 @@ def validate(as_json: Json = False) -> NoReturn:
 
 
 @app.command()
-def plan(ids: Ids = None, as_json: Json = False) -> NoReturn:
+def plan(
+    ids: Ids = None,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Look as well at what Dagster shows of chunks that are published.")
+    ] = False,
+    as_json: Json = False,
+) -> NoReturn:
     """Show what would change: chunks, estimated rows, schema changes. Moves no data."""
     from hakiri_dagster.cli.plan_command import plan as run
 
-    _exit(run(_project, ids or [], as_json))
+    _exit(run(_project, ids or [], as_json, partitions=partitions))
 
 
 @app.command()

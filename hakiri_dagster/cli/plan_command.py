@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.explain import document, explain
 from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
+from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.planning.plan import ProjectPlan
 from hakiri_dagster.security.secrets import redact
 from hakiri_dagster.settings import Settings
 
 
-def plan(root: Path, ids: Sequence[str], as_json: bool) -> int:
+def plan(root: Path, ids: Sequence[str], as_json: bool, *, partitions: bool = False) -> int:
     project = opened_project(root)
     tables = [table for pipeline in chosen_pipelines(project, ids) for table in pipeline.tables]
     with Runtime(project, Settings.from_env()) as runtime:
-        planned = runtime.plan(tables).plan
+        found = runtime.plan(tables, look_for_gaps=True)
+        planned = _compared_with_dagster(runtime, found) if partitions else found.plan
     if as_json:
         print_json(document(planned))
     else:
         print(redact(explain(planned)))
     return 1 if any(table.verdict in ("error", "refused") for table in planned.tables) else 0
+
+
+def _compared_with_dagster(runtime: Runtime, planned: Planned) -> ProjectPlan:
+    from hakiri_dagster.orchestration.wiped import chunks_not_shown
+
+    published = [(table, survey) for table, survey in planned.surveys if survey.due.done]
+    wiped = chunks_not_shown(runtime, published) if published else {}
+    return ProjectPlan(
+        tuple(
+            replace(entry, not_shown=wiped.get((entry.pipeline_id, entry.table), ())) for entry in planned.plan.tables
+        )
+    )

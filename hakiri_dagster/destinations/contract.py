@@ -133,7 +133,7 @@ class Load:
     `occasion` is what several runs have in common: one `apply`, one tick, one backfill. `texts`: columns that are texts
     at the source, whatever the target makes of them. `replay`: of rows that were set aside; they join those that are
     published within the bounds, and replace none. `takes_mark_back`: what comes after it, up to the table's mark, is
-    owed again."""
+    owed again. `unknown`: loads that the ledger has lost, and whose rows are in the target."""
 
     table: Table
     slice: Slice
@@ -148,6 +148,7 @@ class Load:
     texts: frozenset[str] = frozenset()
     replay: Replay | None = None
     takes_mark_back: bool = False
+    unknown: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,14 @@ class Destination(Protocol):
 
     def ledger(self, table: Table, loads: Collection[int] = ()) -> Sequence[LedgerEntry]:
         """The newest entry of each chunk key that has not been superseded, and those of `loads` that it knows."""
+        ...
+
+    def unknown_loads(self, table: Table) -> Sequence[int]:
+        """Loads of which the target holds rows and the ledger knows nothing. Reads the whole target."""
+        ...
+
+    def without_rows(self, table: Table, loads: Collection[int]) -> Collection[int]:
+        """Those of these loads of which the target holds no row, as far as that is cheap to tell."""
         ...
 
     def last_load(self, table: Table) -> LastLoad | None:

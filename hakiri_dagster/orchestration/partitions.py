@@ -88,21 +88,26 @@ def reconcile(instance: dg.DagsterInstance, table: Table, partitions: dg.Partiti
 def _report_published(
     instance: dg.DagsterInstance, table: Table, partitions: dg.PartitionsDefinition, survey: Survey
 ) -> None:
-    """Chunks that Dagster was never told of, or whose events somebody wiped: the chunk ledger is the truth."""
-    owed = set(survey.due_keys)
-    shown = instance.get_materialized_partitions(asset_key(table))
-    unseen = [chunk for chunk in survey.due.done if chunk.key not in shown and chunk.key not in owed]
-    keys = set(ordered_keys(instance, partitions)) if unseen else set()
-    for chunk in unseen:
-        if chunk.key not in keys:
-            continue
+    """The chunk ledger is the truth."""
+    for key in not_shown(instance, table, partitions, survey):
         instance.report_runless_asset_event(
             dg.AssetMaterialization(
                 asset_key=asset_key(table),
-                partition=chunk.key,
+                partition=key,
                 metadata={"reported": dg.MetadataValue.text("published earlier, as the chunk ledger says")},
             )
         )
+
+
+def not_shown(
+    instance: dg.DagsterInstance, table: Table, partitions: dg.PartitionsDefinition, survey: Survey
+) -> tuple[str, ...]:
+    """Chunks that are published, and that Dagster was never told of, or whose events somebody wiped."""
+    owed = set(survey.due_keys)
+    shown = instance.get_materialized_partitions(asset_key(table))
+    unseen = [chunk.key for chunk in survey.due.done if chunk.key not in shown and chunk.key not in owed]
+    keys = set(ordered_keys(instance, partitions)) if unseen else set()
+    return tuple(key for key in unseen if key in keys)
 
 
 def _reconcile_keys(instance: dg.DagsterInstance, table: Table, chunk_keys: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.direct import map_rows
+from hakiri_dagster.pipeline.gaps import lost_loads
 from hakiri_dagster.pipeline.key_plan import KeyPlan
 from hakiri_dagster.pipeline.key_search import repeated_keys
 from hakiri_dagster.pipeline.load_profile import LoadProfiling
@@ -132,7 +133,8 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         source = _reconciliation(way, rows, group)
         try:
             only_chunk, texts = len(survey.chunks) == 1, _texts_of(reading.schema)
-            shared = _Pass(way, survey, target, staging, source, profiling, asked, texts, only_chunk)
+            unknown = lost_loads(way, survey)
+            shared = _Pass(way, survey, target, unknown, staging, source, profiling, asked, texts, only_chunk)
             yield Staged(tuple(itertools.starmap(shared.slice, enumerate(group))), staging, source)
         finally:
             staging.close()
@@ -237,6 +239,7 @@ class _Pass:
     way: Way
     survey: Survey
     target: Target
+    unknown: tuple[int, ...]
     staging: Staging
     source: Reconciliation
     profiling: LoadProfiling
@@ -258,6 +261,7 @@ class _Pass:
             asked=self.asked,
             texts=self.texts,
             takes_mark_back=self.survey.takes_mark_back(claim.slice),
+            unknown=self.unknown,
         )
         candidate = self.staging.candidate(index)
         return StagedSlice(claim, load, candidate, self.only_chunk, self.staging, self.source, self.profiling, index)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.planning.gaps import Gap
 from hakiri_dagster.planning.plan import (
     CarryOver,
     ChangeTarget,
@@ -34,7 +35,8 @@ class Planned:
         )
 
 
-def table_plan(survey: Survey) -> TablePlan:
+def table_plan(survey: Survey, gaps: tuple[Gap, ...] = (), told: tuple[str, ...] = ()) -> TablePlan:
+    """`told`: what is to be said of the gaps."""
     table = survey.table
     return TablePlan(
         pipeline_id=table.pipeline_id,
@@ -44,7 +46,8 @@ def table_plan(survey: Survey) -> TablePlan:
         is_new=survey.target is None,
         stages=tuple(_stages(survey)),
         chunks=_counts(survey),
-        warnings=survey.warnings,
+        warnings=(*survey.warnings, *told),
+        gaps=gaps,
     )
 
 

@@ -27,6 +27,7 @@ from hakiri_dagster.errors import EngineLost, HakiriError, SourceError, SourceUn
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
 from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
+from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
 from hakiri_dagster.pipeline.live_profile import live_profile
 from hakiri_dagster.pipeline.misses import miss_found
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, refused_plan, table_plan
@@ -149,7 +150,7 @@ class Runtime:
             except EngineLost:  # says nothing of the table, and the next one who asks gets a new engine
                 return look(table, self.source(table), self.destination(table), self.audit, session)
 
-    def plan(self, tables: Sequence[Table]) -> Planned:
+    def plan(self, tables: Sequence[Table], *, look_for_gaps: bool = False) -> Planned:
         """Asks every table's source and destination; what cannot be asked is told in the plan."""
         entries: list[TablePlan] = []
         surveys: list[tuple[Table, Survey]] = []
@@ -164,7 +165,8 @@ class Runtime:
                 entries.append(failed_plan(table, error))
                 failures.append((table, error))
                 continue
-            entries.append(table_plan(survey))
+            gaps = gaps_of(survey, self.destination(table)) if look_for_gaps else ()
+            entries.append(table_plan(survey, gaps, tuple(told_gaps(survey, gaps))))
             surveys.append((table, survey))
         return Planned(ProjectPlan(tuple(entries)), tuple(surveys), tuple(failures))
 

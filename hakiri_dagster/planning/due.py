@@ -224,6 +224,7 @@ def _settled(base: ChunkState, interval: Interval, coverage: Intervals, source: 
         cursor_committed=gaps[-1].lower if gaps else interval.upper,
         seen=source.said,
         rewind=None,
+        gap=False,
     )
 
 

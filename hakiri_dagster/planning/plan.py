@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hakiri_dagster.manifest.load_spec import LoadMode
+from hakiri_dagster.planning.gaps import Gap
 from hakiri_dagster.planning.rewind import RewoundChunk
 
 
@@ -64,7 +65,8 @@ class ChunkCounts:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The stages of one table. `error` is set when the source or the destination could not even be asked."""
+    """The stages of one table. `not_shown`: chunks that are published, of which Dagster shows nothing. `error` is set
+    when the source or the destination could not even be asked."""
 
     pipeline_id: str
     table: str
@@ -74,6 +76,8 @@ class TablePlan:
     stages: tuple[Stage, ...] = ()
     chunks: ChunkCounts = ChunkCounts()
     warnings: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    not_shown: tuple[str, ...] = ()
     error: str | None = None
 
     @property

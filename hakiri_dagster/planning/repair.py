@@ -140,4 +140,4 @@ def _forgotten(state: ChunkState, newest: int) -> ChunkState:
         load_id=max(newest, state.load_id or 0) or None,
         carried_from=(),
     )
-    return state if forgotten == state else replace(forgotten, from_ledger=True)
+    return state if forgotten == state else replace(forgotten, gap=True, from_ledger=True)

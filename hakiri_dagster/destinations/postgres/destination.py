@@ -29,11 +29,13 @@ from hakiri_dagster.destinations.postgres import (
     fence,
     ledger,
     loading,
+    lost_loads,
     owed_hooks,
     quarantine,
     quarantined,
     replayable,
     replaying,
+    vanished,
 )
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
@@ -113,6 +115,14 @@ class PostgresDestination:
         self._bring_control_schema_up_to_date()
         with self._connections.transaction(table.label) as connection:
             return ledger.entries(connection, table, loads)
+
+    def unknown_loads(self, table: Table) -> Sequence[int]:
+        with self._connections.look(table.label) as connection:
+            return lost_loads.unknown(connection, table)
+
+    def without_rows(self, table: Table, loads: Collection[int]) -> Collection[int]:
+        with self._connections.look(table.label) as connection:
+            return vanished.without_rows(connection, table, loads)
 
     def last_load(self, table: Table) -> LastLoad | None:
         with self._connections.transaction(table.label) as connection:

@@ -4,6 +4,7 @@ spares it the others, of which a table of files may have a hundred thousand."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import LiteralString, assert_never
 
 from hakiri_dagster.destinations.contract import Load
@@ -74,7 +75,8 @@ def replaced_by(connection: Connection, load: Load) -> Replacement:
     if mode_of(table).looks_for_load_ids and connection.execute(_HAS_LEAVING, asked).fetchone() == (True,):
         found += connection.execute(_LEFT_BEHIND + _possible(bounds), asked).fetchall()
     earlier = [Earlier(load_id, key, bounds_from_json(its), highest) for load_id, key, its, highest, _ in found]
-    return replacement(bounds, earlier, load.supersedes)
+    known = replacement(bounds, earlier, load.supersedes)
+    return replace(known, partly=tuple(sorted({*known.partly, *load.unknown})))
 
 
 def beside(connection: Connection, table: Table, bounds: Bounds, load_id: int = 0) -> Sequence[LiveLoad]:

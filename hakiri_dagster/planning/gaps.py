@@ -1,0 +1,75 @@
+"""Gaps: what was published and is not there any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hakiri_dagster.planning.chunks import Bounds, Chunk, CursorRange, Interval, NullCursor
+from hakiri_dagster.planning.intervals import high, hull, low
+from hakiri_dagster.planning.repair import LedgerRow
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """`owed`: the ledger has lost the chunk's load, so it is loaded again by itself. Otherwise the ledger knows of it,
+    and only its rows are gone: somebody deleted them, who may have meant to."""
+
+    key: str
+    load_id: int | None
+    owed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """Chunks whose rows are gone. `stretch`: of windows that lie next to one another; None for others."""
+
+    keys: tuple[str, ...]
+    stretch: Interval | None
+
+
+def to_be_there(ledger: Iterable[LedgerRow]) -> tuple[LedgerRow, ...]:
+    """Loads that have published rows which no later load has replaced."""
+    live = [row for row in ledger if not row.superseded]
+    newest = max(live, key=lambda row: row.load_id, default=None)
+    if newest is None:
+        return ()
+    alike = [row for row in live if _by_cursor(row.bounds) == _by_cursor(newest.bounds)]
+    overlapped = set(_overlapped(alike))
+    return tuple(row for row in alike if row.rows > 0 and row.load_id not in overlapped)
+
+
+def stretches(chunks: Sequence[Chunk]) -> tuple[Vanished, ...]:
+    """Windows that touch are told together."""
+    windows = sorted((c for c in chunks if isinstance(c.bounds, CursorRange)), key=_lower)
+    groups: list[list[Chunk]] = []
+    for chunk in windows:
+        if groups and high(_interval(groups[-1][-1])) == low(_interval(chunk)):
+            groups[-1].append(chunk)
+        else:
+            groups.append([chunk])
+    told = [Vanished(tuple(c.key for c in group), hull(tuple(map(_interval, group)))) for group in groups]
+    return (*told, *(Vanished((c.key,), None) for c in chunks if not isinstance(c.bounds, CursorRange)))
+
+
+def _by_cursor(bounds: Bounds) -> bool:
+    return isinstance(bounds, CursorRange | NullCursor)
+
+
+def _overlapped(rows: Iterable[LedgerRow]) -> Iterator[int]:
+    """Of two that overlap, the earlier one. One sweep in cursor order."""
+    ranges = [(row.bounds.interval, row.load_id) for row in rows if isinstance(row.bounds, CursorRange)]
+    reaching: list[tuple[Interval, int]] = []
+    for interval, load_id in sorted(ranges, key=lambda item: low(item[0])):
+        reaching = [part for part in reaching if high(part[0]) > low(interval)]
+        yield from (min(load_id, other) for _, other in reaching)
+        reaching.append((interval, load_id))
+
+
+def _interval(chunk: Chunk) -> Interval:
+    assert isinstance(chunk.bounds, CursorRange)
+    return chunk.bounds.interval
+
+
+def _lower(chunk: Chunk) -> float:
+    return low(_interval(chunk))
