@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import assert_never
 
@@ -84,8 +85,9 @@ def table_asset(
     ) -> Iterator[dg.Output[object]]:
         if context.selected_asset_keys:
             run = _RunEvents(context, table, partitions, loads)
-            steps = run_chunks(project.way(table, spark, context), run.wanted())
-            yield from run.events(steps)
+            way = project.way(table, spark, context)
+            with closing(run_chunks(way, run.wanted())) as steps:  # also where an event cannot be told
+                yield from run.events(steps)
             run.sum_checks_up()
             run.fail_if_anything_failed()
         else:

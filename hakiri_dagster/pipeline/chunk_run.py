@@ -42,7 +42,7 @@ ChunkStep = PreparedChunk | SkippedChunk | FailedChunk | HookRun
 Step = ChunkStep | RaisedAlert
 
 
-def run_chunks(way: Way, wanted: Wanted) -> Iterator[Step]:
+def run_chunks(way: Way, wanted: Wanted) -> Generator[Step]:
     """Yields each chunk as it gets ready. Whoever takes a PreparedChunk publishes it before asking for the next, which
     does not depend on what became of it."""
     with recorded(way):

@@ -14,6 +14,7 @@ from hakiri_dagster.destinations.contract import Candidate, LedgerEntry, Load, P
 from hakiri_dagster.destinations.postgres.destination import PostgresDestination
 from hakiri_dagster.destinations.postgres.loading import OpenLoad
 from hakiri_dagster.errors import DestinationUnavailable
+from hakiri_dagster.orchestration.apply import Applier
 from hakiri_dagster.settings import Settings
 from tests.integration.orchestration.conftest import ShopProject
 
@@ -235,3 +236,26 @@ class TestConnectionThatIsLostAtTheCommit:
         assert record.event is not None
         found = record.event.asset_check_evaluation
         return found.passed, found.metadata["rows"].value
+
+
+def test_an_interrupt_at_a_publish_gives_all_chunks_back_at_once(
+    csv_shop: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = csv_shop(incremental="placed_at")
+    shop.file("data/orders.csv", orders((1, "2024-01-05"), (2, "2024-02-05")))
+
+    def interrupted(load: OpenLoad, *_args: object) -> LedgerEntry:
+        load.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OpenLoad, "publish", interrupted)
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        with pytest.raises(KeyboardInterrupt):
+            Applier(runtime, shop.instance).load_due(table, runtime.survey(table))
+        (record,) = runtime.audit.runs.recent("shop", "orders")
+        assert (record.status, record.error_message) == (
+            "failed",
+            "shop/orders: the run was interrupted\n  hint: apply again",
+        )
+        assert {state.status for state in runtime.audit.chunks.states("shop", "orders")} == {"pending"}
