@@ -12,6 +12,7 @@ from hakiri_dagster.errors import UsageError
 from hakiri_dagster.security.secrets import register
 
 DEFAULT_TENANT = "default"
+_TELEMETRY = ("OTEL_", "TRACEPARENT", "TRACESTATE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Settings:
     """A file of certificates (PEM) that webhooks trust instead of the machine's."""
     tenant: str = DEFAULT_TENANT
     streaming_enabled: bool = False
+    telemetry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """OpenTelemetry's own variables, by their names."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
@@ -60,6 +63,7 @@ class Settings:
             webhook_authorities=Path(authorities) if authorities else None,
             tenant=env.get("HAKIRI_TENANT") or DEFAULT_TENANT,
             streaming_enabled=env.get("FLOW_STREAMING_ENABLED", "").strip().lower() == "true",
+            telemetry={name: value for name, value in env.items() if name.startswith(_TELEMETRY)},
         )
 
 

@@ -50,6 +50,11 @@ class RunReader:
         query = query.order_by(_C.started_at.desc()).limit(limit)
         return self._transactions.read(lambda c: tuple(RunRecord(*row) for row in c.execute(query)))
 
+    def trace_id(self, run_id: str, pipeline_id: str, table: str) -> str | None:
+        """Of the trace that the run is in, if it was traced."""
+        query = select(_C.trace_id).where(_C.run_id == run_id, _C.pipeline_id == pipeline_id, _C.table_name == table)
+        return self._transactions.read(lambda c: c.execute(query).scalar())
+
     def row_counts(self, pipeline_id: str, table: str, last: int) -> tuple[int, ...]:
         """Of the newest runs that ended well and loaded something, the newest first."""
         query = (

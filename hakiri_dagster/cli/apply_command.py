@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hakiri_dagster.cli.command_span import command_span
 from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen_tables, opened_project
 from hakiri_dagster.cli.progress import progress_bars
@@ -32,7 +33,7 @@ def apply(root: Path, ids: Sequence[str], *, as_json: bool, parallelism: int | N
     project = opened_project(root)
     pipelines = chosen_pipelines(project, ids)
     tally = Tally()
-    with Runtime(project, Settings.from_env(), tally) as runtime:
+    with Runtime(project, Settings.from_env(), tally) as runtime, command_span(runtime, "apply", tally):
         load_due(runtime, [table for pipeline in pipelines for table in pipeline.tables], tally, parallelism or 1)
     return tell(tally, pipelines, as_json)
 
@@ -126,7 +127,7 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
         raise UsageError("--chunk needs --table: a chunk belongs to one table")
     tables = chosen_tables(pipeline, table)
     tally = Tally()
-    with Runtime(project, Settings.from_env(), tally) as runtime:
+    with Runtime(project, Settings.from_env(), tally) as runtime, command_span(runtime, "run", tally):
         planned = runtime.plan(tables)
         wanted = [(t, survey, _keys(survey, chunk)) for t, survey in planned.surveys]
         for missing in tables:

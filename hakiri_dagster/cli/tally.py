@@ -109,8 +109,17 @@ class Tally:
             tally.seconds += seconds
 
     @property
+    def tables(self) -> tuple[TableTally, ...]:
+        with self._lock:
+            return tuple(self._tables.values())
+
+    @property
+    def first_error(self) -> str | None:
+        return next((table.error for table in self.tables if table.error is not None), None)
+
+    @property
     def anything_broken(self) -> bool:
-        return any(tally.broken for tally in self._tables.values())
+        return any(table.broken for table in self.tables)
 
     def document(self, pipelines: list[Pipeline]) -> dict[str, Any]:
         return {"pipelines": [self._pipeline(pipeline) for pipeline in pipelines]}

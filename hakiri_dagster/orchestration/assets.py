@@ -21,6 +21,7 @@ from hakiri_dagster.orchestration.events import (
     hook_metadata,
     observation,
     published_metadata,
+    trace_metadata,
 )
 from hakiri_dagster.orchestration.freshness import freshness_policy
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
@@ -40,6 +41,7 @@ from hakiri_dagster.pipeline.alerts import RaisedAlert
 from hakiri_dagster.pipeline.chunk_run import Step, run_chunks
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedChunk, SkippedChunk
+from hakiri_dagster.pipeline.trace import Trace
 from hakiri_dagster.pipeline.wanted import Wanted
 
 CHUNKS_PER_RUN = 100
@@ -84,8 +86,8 @@ def table_asset(
         loads: dg.ResourceParam[LoadIOManager],
     ) -> Iterator[dg.Output[object]]:
         if context.selected_asset_keys:
-            run = _RunEvents(context, table, partitions, loads)
             way = project.way(table, spark, context)
+            run = _RunEvents(context, table, partitions, loads, way.trace)
             with closing(run_chunks(way, run.wanted())) as steps:  # also where an event cannot be told
                 yield from run.events(steps)
             run.sum_checks_up()
@@ -108,8 +110,10 @@ class _RunEvents:
         table: Table,
         partitions: dg.PartitionsDefinition,
         loads: LoadIOManager,
+        trace: Trace,
     ) -> None:
         self._context = context
+        self._trace = trace
         self._table = table
         ordered = ordered_keys(context.instance, partitions)
         self._partitions = frozenset(ordered)
@@ -164,7 +168,7 @@ class _RunEvents:
         if isinstance(published, FailedChunk):
             self._note_failure(published)
             return
-        metadata = published_metadata(chunk, published)
+        metadata = {**published_metadata(chunk, published), **trace_metadata(self._trace.trace_id)}
         if not has_partition:
             self._came_along(partition, metadata)
         elif self._keys == [chunk.key]:
@@ -225,7 +229,10 @@ class _RunEvents:
         if self._failed_hook is not None and not self._failed:
             raise dg.Failure(
                 description=str(self._failed_hook),
-                metadata={"error_kind": dg.MetadataValue.text(self._failed_hook.kind)},
+                metadata={
+                    "error_kind": dg.MetadataValue.text(self._failed_hook.kind),
+                    **trace_metadata(self._trace.trace_id),
+                },
                 allow_retries=False,
             )
         if not self._failed:
@@ -238,6 +245,7 @@ class _RunEvents:
                 "failed_chunks": dg.MetadataValue.text(names),
                 "error": dg.MetadataValue.text(str(first.error)),
                 "error_kind": dg.MetadataValue.text(first.error_kind),
+                **trace_metadata(self._trace.trace_id),
             },
             allow_retries=False,
         )

@@ -50,6 +50,11 @@ def _rewind_metadata(rewound: RewoundChunk, published: PublishedChunk) -> Metada
     }
 
 
+def trace_metadata(trace_id: str | None) -> Metadata:
+    """Where spans show how the run went."""
+    return {} if trace_id is None else {"trace_id": dg.MetadataValue.text(trace_id)}
+
+
 def observation(table: Table, alert: Alert | AlertRecord) -> dg.AssetObservation:
     """Beside the table's other events, where whoever looks at the asset sees it."""
     return dg.AssetObservation(asset_key=asset_key(table), description=alert.message, metadata=_alert_metadata(alert))

@@ -7,7 +7,7 @@ the destination is busy meanwhile, and compares what it gave with the result whe
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
@@ -83,6 +83,7 @@ class Staging:
         self._directory = Path(plan.directory)
         self._spark = staged.sparkSession
         self._lines = lines
+        self._wanted = True
         self._job = f"{tag}-{self._directory.name}"
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark-job")
         self._result: Future[Reports] = self._pool.submit(_collect, staged, plan, (tag, self._job), explain)
@@ -110,6 +111,10 @@ class Staging:
     def failed(self) -> bool:
         return self._result.done() and self._result.exception() is not None
 
+    def when_read(self, told: Callable[[BaseException | None], None]) -> None:
+        """By the last row, or by what Spark raises, unless it was stopped."""
+        self._result.add_done_callback(lambda result: told(result.exception() if self._wanted else None))
+
     def wait_a_moment(self) -> None:
         wait_for([self._result], timeout=_LOOK_AGAIN_SECONDS)
 
@@ -127,6 +132,7 @@ class Staging:
     def stop(self) -> None:
         """Nobody wants the rows any more: Spark need not read the others."""
         if not self._result.done():
+            self._wanted = False
             with suppress(HakiriError), translate_spark_errors():
                 interrupt_attempt(self._spark, self._job)
 

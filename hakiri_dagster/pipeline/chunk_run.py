@@ -20,7 +20,7 @@ from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
 from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.evolution import settle
-from hakiri_dagster.pipeline.hooks_run import HookRun, post_hooks, pre_hooks, staged_hooks
+from hakiri_dagster.pipeline.hooks_run import post_hooks, pre_hooks, staged_hooks
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rules
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
@@ -32,21 +32,20 @@ from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
 from hakiri_dagster.pipeline.row_refusals import nothing_left, too_many_refused
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside, set_aside
-from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
+from hakiri_dagster.pipeline.steps import ChunkStep, FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 
-ChunkStep = PreparedChunk | SkippedChunk | FailedChunk | HookRun
 Step = ChunkStep | RaisedAlert
 
 
 def run_chunks(way: Way, wanted: Wanted) -> Generator[Step]:
     """Yields each chunk as it gets ready. Whoever takes a PreparedChunk publishes it before asking for the next, which
     does not depend on what became of it."""
-    with recorded(way):
-        yield from with_alerts(way, _chunks(way, wanted))
+    with way.trace.run(way, wanted.published_by), recorded(way):
+        yield from with_alerts(way, way.trace.steps(_chunks(way, wanted)))
 
 
 def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
@@ -55,6 +54,7 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
     tell_of_refused_changes(way, survey)
     refuse_what_cannot_load(survey)
     with claimed(way, survey, wanted) as claims:
+        way.trace.claimed(survey, claims)
         yield from _not_loaded(way, wanted, claims)
         if claims.slices:
             yield from _load(way, survey, claims.slices)
@@ -144,7 +144,8 @@ def _steps(
     way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]
 ) -> Iterator[tuple[ClaimedSlice, ChunkStep]]:
     ahead = way.table.backfill.parallelism if way.destination.parallel_prepare(way.table, target) else 1
-    with staged(way, survey, target, group) as stage:
+    with way.trace.reading(len(group)) as read, staged(way, survey, target, group) as stage:
+        stage.when_read(read)
         stage.tally_source(way.destination)  # before a load locks its target
         prepared = in_order(
             stage.slices,
@@ -167,6 +168,7 @@ def _steps(
 
 def _prepare(way: Way, slice_: StagedSlice) -> Prepared:
     """Copies the candidate where no reader sees it; keeps what could not be stored, whatever becomes of the rest."""
+    way.trace.began(slice_.claimed.key)
     started = time.monotonic()
     try:
         load = retried(

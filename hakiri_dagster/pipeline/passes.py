@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,6 +113,9 @@ class Staged:
 
     def stop_reading(self) -> None:
         self._staging.stop()
+
+    def when_read(self, told: Callable[[BaseException | None], None]) -> None:
+        self._staging.when_read(told)
 
 
 @contextmanager

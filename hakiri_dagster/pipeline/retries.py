@@ -35,6 +35,7 @@ class Retries:
         self._way.log(
             f"{self._way.table.label}: {error.what}; try {self._tried} of {settings.retries} in {pause:.1f} s"
         )
+        self._way.trace.retried(error, pause)
         time.sleep(pause)
         self._way.revive()
         return True

@@ -20,7 +20,7 @@ def recorded(way: Way) -> Iterator[None]:
         table.name,
         holder=way.holder,
         holder_is_dead=is_dead,
-        trace_id=way.run_id.replace("-", ""),  # a UUID has the sixteen bytes of a trace id
+        trace_id=way.trace.trace_id,
     )
     try:
         yield

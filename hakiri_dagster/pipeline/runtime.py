@@ -31,11 +31,15 @@ from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
 from hakiri_dagster.pipeline.live_profile import live_profile
 from hakiri_dagster.pipeline.misses import miss_found
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, refused_plan, table_plan
+from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey, look
+from hakiri_dagster.pipeline.trace import Untraced
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
 from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
 from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.settings import Settings
+from hakiri_dagster.tracing.configuration import parent_of, tracing_of
+from hakiri_dagster.tracing.contract import Span, Tracing
 
 WAREHOUSE = "warehouse"
 DAGSTER = "dagster"
@@ -75,6 +79,7 @@ class Runtime:
         self.observer = observer or SilentObserver()
         self._opened = ExitStack()
         self._destinations: dict[str, Destination] = {}
+        self._command: Span | None = None
 
     def __enter__(self) -> Runtime:
         return self
@@ -83,7 +88,12 @@ class Runtime:
         self.close()
 
     def close(self) -> None:
-        self._opened.close()
+        tracing: Tracing | None = self.__dict__.get("tracing")
+        try:
+            if tracing is not None:
+                tracing.close()  # before servers are stopped: gRPC complains of forks while it sends
+        finally:
+            self._opened.close()
 
     @cached_property
     def server(self) -> Server:
@@ -92,6 +102,18 @@ class Runtime:
     @cached_property
     def audit(self) -> AuditDb:
         return self._opened.enter_context(open_audit(self.project.audit_url, self.project.state_dir))
+
+    @cached_property
+    def tracing(self) -> Tracing | None:
+        """None, and nothing of it imported, where nobody asked for spans."""
+        return tracing_of(self.settings.telemetry)
+
+    def begin_command(self, name: str) -> Span | None:
+        """The span in which the runs of this process are, itself in that of whoever started the process."""
+        if self.tracing is not None:
+            told = {"hakiri.project": self.project.name}
+            self._command = self.tracing.root(name, told, within=parent_of(self.settings.telemetry))
+        return self._command
 
     @cached_property
     def dagster_url(self) -> str:
@@ -203,6 +225,7 @@ class Runtime:
             observer=self.observer,
             revive=self.revive,
             occasion=occasion,
+            trace=Untraced() if self.tracing is None else RunTrace(self.tracing, self._command),
         )
 
     @property

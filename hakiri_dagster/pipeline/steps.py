@@ -63,3 +63,6 @@ class FailedChunk:
     @property
     def error_kind(self) -> ErrorKind:
         return self.error.kind
+
+
+ChunkStep = PreparedChunk | SkippedChunk | FailedChunk | HookRun

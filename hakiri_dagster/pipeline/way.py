@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +14,7 @@ from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
 from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.trace import Trace, Untraced
 from hakiri_dagster.settings import Settings
 
 
@@ -85,6 +86,10 @@ class Way:
 
     occasion: str | None = None
     """What the run shares with others that were asked for together."""
+
+    trace: Trace = field(default_factory=Untraced)
+    waited: Callable[[], Mapping[str, int]] = dict
+    """How many milliseconds each chunk has waited for a rate budget so far."""
 
     @property
     def empty_as_null(self) -> bool:

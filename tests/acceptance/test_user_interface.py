@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.acceptance.browser import keep_screenshot, opened_page, see, visit
 from tests.acceptance.command_line import ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
+from tests.span_receiver import SpanReceiver, span_receiver
 
 TICKETS = "ticket_id,seat\n1,A1\n2,B2\n3,B2\n4,\n"
 
@@ -38,6 +39,7 @@ class Served:
     project: ProjectFolder
     process: Running
     page: Page
+    receiver: SpanReceiver
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +92,13 @@ def served(new_project: NewProject) -> Iterator[Served]:
     applied = project.hakiri("apply", "--json")
     assert (applied.code, "duplicate_key_seat: 2 of 4 row(s)" in applied.out) == (1, True), applied
     port = _free_port()
-    process = project.start("serve", "--port", str(port))
-    assert eventually(lambda: _answers(port) or process.poll() is not None)
-    assert process.poll() is None, process.communicate()
-    with opened_page(f"http://127.0.0.1:{port}") as page:
-        yield Served(project, process, page)
+    with span_receiver() as receiver:
+        collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}
+        process = project.start("serve", "--port", str(port), env=collector)
+        assert eventually(lambda: _answers(port) or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        with opened_page(f"http://127.0.0.1:{port}") as page:
+            yield Served(project, process, page, receiver)
 
 
 def test_the_catalog_shows_every_table_in_the_group_of_its_pipeline(served: Served) -> None:
@@ -185,6 +189,10 @@ def test_clicking_materialize_loads_all_partitions_again_and_shows_when_they_are
     loads = "SELECT chunk_key, count(*) FROM hakiri.ledger WHERE table_name = 'orders' GROUP BY 1 ORDER BY 1"
     assert served.project.rows(loads) == [(month, 2) for month in MONTHS]
     assert served.project.rows("SELECT count(*), count(DISTINCT order_id) FROM public.orders") == [(60, 60)]
+    spans = served.receiver.take()
+    assert sorted(span.attributes["hakiri.chunk_id"] for span in spans if span.name == "chunk shop/orders") == MONTHS
+    (load,) = [span for span in spans if span.name == "load shop/orders"]
+    assert load.trace_id == load.attributes["hakiri.run_id"].replace("-", "")
 
 
 def test_ctrl_c_stops_everything(served: Served) -> None:
