@@ -13,6 +13,8 @@ from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sql
 from hakiri_dagster.audit.files import FileReader, FileStore
 from hakiri_dagster.audit.holds import HoldStore
 from hakiri_dagster.audit.migrations import migrate
+from hakiri_dagster.audit.places import AuditPlace
+from hakiri_dagster.audit.rate_budgets import RateBudgetReader, RateBudgetStore
 from hakiri_dagster.audit.rewinds import RewindReader, RewindStore
 from hakiri_dagster.audit.runs import RunReader, RunStore
 from hakiri_dagster.audit.schema_log import SchemaReader, SchemaStore
@@ -34,6 +36,7 @@ class AuditView:
         self.alerts: AlertReader = AlertReader(transactions)
         self.schemas: SchemaReader = SchemaReader(transactions)
         self.rewinds: RewindReader = RewindReader(transactions)
+        self.rate_budgets: RateBudgetReader = RateBudgetReader(transactions)
         self.status = StatusReader(transactions)
 
     def __enter__(self) -> Self:
@@ -57,6 +60,7 @@ class AuditDb(AuditView):
     alerts: AlertStore
     schemas: SchemaStore
     rewinds: RewindStore
+    rate_budgets: RateBudgetStore
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions)
@@ -69,6 +73,7 @@ class AuditDb(AuditView):
         self.schemas = SchemaStore(transactions)
         self.rewinds = RewindStore(transactions)
         self.holds = HoldStore(transactions)
+        self.rate_budgets = RateBudgetStore(transactions)
 
 
 def open_audit(url: str | None, state_dir: Path) -> AuditDb:
@@ -84,6 +89,11 @@ def open_audit_view(url: str | None, state_dir: Path) -> AuditView:
         return AuditView(_migrated(postgres_transactions(url)))
     path = state_dir / SQLITE_FILE
     return AuditView(_migrated(sqlite_transactions(path if path.exists() else None)))
+
+
+def audit_place(url: str | None, state_dir: Path) -> AuditPlace:
+    """Of an audit DB that was opened once, for other processes."""
+    return AuditPlace(url, None if url is not None else str(state_dir.absolute() / SQLITE_FILE))
 
 
 def _migrated(transactions: Transactions) -> Transactions:

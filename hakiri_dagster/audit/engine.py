@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, create_engine, event, func, literal, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
@@ -24,6 +24,17 @@ BUSY_SECONDS: Final = 30.0
 _TRIES: Final = 5
 _WRITES: Final = "hakiri_writes"
 
+Keeping = Literal["usual", "surely", "perhaps"]
+"""Whether a commit outlives a loss of power. SQLite's usual one may not; PostgreSQL's does. `perhaps`: where losing it
+does no harm, it need not wait for the disk."""
+IN_SCHEMA: Final = {"schema_translate_map": {None: POSTGRES_SCHEMA}}
+
+
+def since_boot() -> float:
+    """Seconds. Nobody sets this clock, and it goes on while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first is Linux's own
+    return time.clock_gettime(clock)
+
 
 class Transactions:
     """`where` names the database in messages, without its password."""
@@ -32,23 +43,25 @@ class Transactions:
         self.where = where
         self.is_postgres = engine.dialect.name == "postgresql"
         self._engine = engine
-        self._writer = engine.execution_options(**{_WRITES: True})
+        self._writers = {kept: engine.execution_options(**{_WRITES: kept}) for kept in get_args(Keeping)}
 
     def read(self, work: Callable[[Connection], T]) -> T:
         with translated(self.where), self._engine.begin() as connection:
             return work(connection)
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Connection], T], *, kept: Keeping = "usual") -> T:
         """All or nothing. `work` runs again when another writer was in the way, so it must do nothing else."""
         for attempt in range(1, _TRIES):
             try:
-                return self._write(work)
+                return self._write(work, kept)
             except AuditBusy:
                 time.sleep(random.uniform(0, 0.05 * 2**attempt))
-        return self._write(work)
+        return self._write(work, kept)
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
-        with translated(self.where), self._writer.begin() as connection:
+    def _write(self, work: Callable[[Connection], T], kept: Keeping) -> T:
+        with translated(self.where), self._writers[kept].begin() as connection:
+            if kept == "perhaps" and self.is_postgres:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             return work(connection)
 
     def now(self, connection: Connection) -> datetime:
@@ -58,11 +71,30 @@ class Transactions:
         moment: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
         return moment.astimezone(UTC)
 
+    def seconds(self) -> ColumnElement[Any]:
+        """By a clock that all who share the database read alike, to be selected. A machine that is alone with its file
+        has one that nobody sets: since the machine was started. Other than `now` it is no time of day."""
+        return func.extract("epoch", func.clock_timestamp()) if self.is_postgres else literal(since_boot())
+
     def close(self) -> None:
         self._engine.dispose()
 
 
 def postgres_transactions(url: str) -> Transactions:
+    parsed = parsed_url(url)
+    engine = create_engine(
+        parsed,
+        pool_size=4,
+        max_overflow=12,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": 10},
+        execution_options=IN_SCHEMA,
+        hide_parameters=True,
+    )
+    return Transactions(engine, without_password(parsed))
+
+
+def parsed_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -72,16 +104,11 @@ def postgres_transactions(url: str) -> Transactions:
             f"[audit] url names {parsed.get_backend_name()}, and the audit DB is PostgreSQL or SQLite",
             hint="write postgresql://user@host/database, or leave url out for SQLite in .hakiri/",
         )
-    engine = create_engine(
-        parsed.set(drivername="postgresql+psycopg"),
-        pool_size=4,
-        max_overflow=12,
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": 10},
-        execution_options={"schema_translate_map": {None: POSTGRES_SCHEMA}},
-        hide_parameters=True,
-    )
-    return Transactions(engine, parsed.set(query={}).render_as_string(hide_password=True))
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def without_password(url: URL) -> str:
+    return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
 
 def sqlite_transactions(path: Path | None) -> Transactions:
@@ -95,18 +122,19 @@ def sqlite_transactions(path: Path | None) -> Transactions:
             hide_parameters=True,
         )
     event.listen(engine, "connect", _set_up_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "begin", begin_sqlite)
     return Transactions(engine, str(path or "memory"))
 
 
 def _set_up_sqlite(connection: Any, _entry: ConnectionPoolEntry) -> None:
-    """The driver's own idea of when a transaction begins is switched off; ours is in `_begin_sqlite`."""
+    """The driver's own idea of when a transaction begins is switched off; ours is in `begin_sqlite`."""
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _begin_sqlite(connection: Connection) -> None:
+def begin_sqlite(connection: Connection) -> None:
     """A writer takes the lock at once: two that read first and then write would deadlock."""
-    writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    kept = connection.get_execution_options().get(_WRITES)
+    if kept is not None:
+        connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if kept == 'surely' else 'NORMAL'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if kept else "BEGIN")

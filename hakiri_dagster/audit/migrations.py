@@ -13,10 +13,12 @@ from hakiri_dagster.audit.schema import (
     ACCEPTED_SCHEMA,
     ALERT,
     AUDIT_VERSION,
+    BUDGET_USE,
     METADATA,
     PIPELINE_CHUNKS,
     PIPELINE_RUN,
     POSTGRES_SCHEMA,
+    RATE_BUDGET,
     REWIND,
     REWOUND_CHUNK,
     SCHEMA_LOG,
@@ -65,11 +67,15 @@ def _add_column(connection: Connection, table: Table, name: str, kind: str) -> N
         connection.execute(text(f"ALTER TABLE {place} ADD COLUMN {name} {kind}"))
 
 
+def _budgets(connection: Connection) -> None:
+    METADATA.create_all(connection, [RATE_BUDGET, BUDGET_USE])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
 
-STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds, _gaps)
+STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds, _gaps, _budgets)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 

@@ -247,3 +247,27 @@ SCHEMA_LOG: Final = Table(
     Column("reason", Text),
     PrimaryKeyConstraint("pipeline_id", "table_name", "change_id", "decision"),
 )
+
+# `state_json` is a `planning/rate_window.py`; whoever changes it holds the row's lock.
+RATE_BUDGET: Final = Table(
+    "rate_budget",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("of", Text, nullable=False),
+    Column("state_json", Text, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "of"),
+)
+
+# What budgets gave to a run, and how long it waited for that; `chunk_id` is empty where it was of no chunk.
+BUDGET_USE: Final = Table(
+    "budget_use",
+    METADATA,
+    Column("run_id", Text, nullable=False),
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("chunk_id", Text, nullable=False),
+    Column("of", Text, nullable=False),
+    Column("permits", BigInteger, nullable=False),
+    Column("wait_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("run_id", "pipeline_id", "table_name", "chunk_id", "of"),
+)

@@ -1,0 +1,65 @@
+"""Where the audit DB is, told to processes of whatever host. They find its tables made."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import QueuePool, create_engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from hakiri_dagster.audit.engine import IN_SCHEMA, Transactions, begin_sqlite, parsed_url, without_password
+
+_LOCK_SECONDS: Final = 10
+_ENDS_WITH_ITS_CLIENT: Final = (
+    f"-c lock_timeout={_LOCK_SECONDS}s -c idle_in_transaction_session_timeout={_LOCK_SECONDS}s"
+)
+"""A client whose host is gone holds its locks until somebody ends its session."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlace:
+    """Pickled into Spark's plans, where it cannot be read. Either a URL, or a file of this machine."""
+
+    url: str | None = field(repr=False)
+    file: str | None
+
+    def open(self) -> Transactions:
+        """Connects when it is first used. Not for many connections: one process works through it, step by step."""
+        return _of_url(self.url) if self.url is not None else _of_file(Path(self.file or ""))
+
+
+def _of_url(url: str) -> Transactions:
+    parsed = parsed_url(url)
+    own = parsed.query.get("options", "")
+    options = own if isinstance(own, str) else " ".join(own)
+    engine = create_engine(
+        parsed,
+        pool_size=1,
+        max_overflow=-1,
+        connect_args={"connect_timeout": 10, "options": f"{options} {_ENDS_WITH_ITS_CLIENT}".strip()},
+        execution_options=IN_SCHEMA,
+        hide_parameters=True,
+    )
+    return Transactions(engine, without_password(parsed))
+
+
+def _of_file(path: Path) -> Transactions:
+    """Never makes the file: a second one, somewhere else, would give everything out once more."""
+
+    def connect() -> sqlite3.Connection:
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        return sqlite3.connect(uri, uri=True, timeout=_LOCK_SECONDS, check_same_thread=False)
+
+    engine = create_engine(
+        "sqlite://", creator=connect, poolclass=QueuePool, pool_size=1, max_overflow=-1, hide_parameters=True
+    )
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", begin_sqlite)
+    return Transactions(engine, str(path))
+
+
+def _set_up(connection: Any, _entry: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # when a transaction begins, `begin_sqlite` says
