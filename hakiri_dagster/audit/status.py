@@ -9,7 +9,9 @@ from typing import Any, Final, Literal, TypedDict
 from sqlalchemy import Connection, Row, func, select
 
 from hakiri_dagster.audit.engine import Transactions
+from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetReader
 from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, REWIND
+from hakiri_dagster.manifest.rates import Rate
 
 _C: Final = PIPELINE_CHUNKS.c
 _RECENT_CHUNKS: Final = 50
@@ -54,14 +56,16 @@ class StatusDocument(TypedDict):
     eta_seconds: int | None
     started_at: str | None
     rate_budget: str | None
+    rate_budget_consumed_pct: int | None
     rewinds: list[OpenRewind]
 
 
 class StatusReader:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
+        self._budgets = RateBudgetReader(transactions)
 
-    def __call__(self, pipeline_id: str, rate_budget: str | None = None) -> StatusDocument:
+    def __call__(self, pipeline_id: str, rate_budget: Rate | None = None) -> StatusDocument:
         """Counts chunks of the newest plan of each table; an earlier plan's no longer say anything about progress."""
         newest = (
             select(_C.table_name, func.max(_C.generation).label("generation"))
@@ -77,9 +81,11 @@ class StatusReader:
             .where(_C.pipeline_id == pipeline_id, _C.status.in_(_IN_PLAN))
         )
 
+        consumed = None if rate_budget is None else self._budgets.consumed_pct(BudgetOf(pipeline_id), rate_budget)
+
         def work(connection: Connection) -> StatusDocument:
             rows = connection.execute(query).all()
-            return _document(pipeline_id, rows, rate_budget, _open_rewinds(connection, pipeline_id))
+            return _document(pipeline_id, rows, rate_budget, consumed, _open_rewinds(connection, pipeline_id))
 
         return self._transactions.read(work)
 
@@ -108,7 +114,11 @@ def _open_rewinds(connection: Connection, pipeline_id: str) -> list[OpenRewind]:
 
 
 def _document(
-    pipeline_id: str, rows: Sequence[_ChunkRow], rate_budget: str | None, rewinds: list[OpenRewind]
+    pipeline_id: str,
+    rows: Sequence[_ChunkRow],
+    rate_budget: Rate | None,
+    consumed_pct: int | None,
+    rewinds: list[OpenRewind],
 ) -> StatusDocument:
     counts = {status: sum(row.status == status for row in rows) for status in _IN_PLAN}
     gaps = sum(row.status != "done" and _leaves_a_gap(row) for row in rows)
@@ -132,7 +142,8 @@ def _document(
         ),
         eta_seconds=round(left * seconds / len(recent)) if recent else 0 if not left else None,
         started_at=_told(started) if started else None,
-        rate_budget=rate_budget,
+        rate_budget=None if rate_budget is None else str(rate_budget),
+        rate_budget_consumed_pct=consumed_pct,
         rewinds=rewinds,
     )
 

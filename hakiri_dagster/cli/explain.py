@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from hakiri_dagster.planning.plan import (
     CarryOver,
     ChangeTarget,
+    Limits,
     LoadChunks,
     ProjectPlan,
     Refuse,
@@ -24,7 +25,17 @@ def explain(plan: ProjectPlan) -> str:
     if plan.is_converged:
         told = [f"{t.pipeline_id}/{t.table}: {text}" for t in plan.tables for text in _gone(t)]
         return "\n".join(["Nothing to do: every table is converged.", *told])
-    return "\n".join(line for table in plan.tables for line in _table(table))
+    limited = [line for limits in plan.limits for line in _limits(limits)]
+    return "\n".join([*limited, *(line for table in plan.tables for line in _table(table))])
+
+
+def _limits(limits: Limits) -> Iterator[str]:
+    shared = "of all workers together"
+    if limits.rate_budget is not None:
+        yield f"{limits.pipeline_id}: at most {limits.rate_budget} requests to the source, {shared} (rate_budget)"
+    if limits.destination_writes_per_sec is not None:
+        blocks = f"{limits.destination_writes_per_sec}/s blocks of rows to the destination"
+        yield f"{limits.pipeline_id}: at most {blocks}, {shared} (destination_writes_per_sec)"
 
 
 def _table(table: TablePlan) -> list[str]:
@@ -96,9 +107,20 @@ def document(plan: ProjectPlan) -> dict[str, Any]:
     pipelines: dict[str, list[dict[str, Any]]] = {}
     for table in plan.tables:
         pipelines.setdefault(table.pipeline_id, []).append(_table_document(table))
+    limits = {one.pipeline_id: _limits_document(one) for one in plan.limits}
     return {
         "converged": plan.is_converged,
-        "pipelines": [{"pipeline_id": pipeline_id, "tables": tables} for pipeline_id, tables in pipelines.items()],
+        "pipelines": [
+            {"pipeline_id": pipeline_id, "limits": limits.get(pipeline_id, {}), "tables": tables}
+            for pipeline_id, tables in pipelines.items()
+        ],
+    }
+
+
+def _limits_document(limits: Limits) -> dict[str, Any]:
+    return {
+        "rate_budget": limits.rate_budget,
+        "destination_writes_per_sec": limits.destination_writes_per_sec,
     }
 
 

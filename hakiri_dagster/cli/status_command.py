@@ -42,7 +42,7 @@ def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) ->
 def _documents(project: Project, pipelines: Sequence[Pipeline]) -> list[StatusDocument]:
     """Opened anew at each look: a project's first load makes the audit DB."""
     with open_audit_view(project.audit_url, project.state_dir) as audit:
-        return [audit.status(p.id, p.tables[0].backfill.rate_budget) for p in pipelines]
+        return [audit.status(p.id, p.rate_budget) for p in pipelines]
 
 
 def _told(documents: Sequence[StatusDocument], pipeline_id: str | None) -> Any:
@@ -50,7 +50,7 @@ def _told(documents: Sequence[StatusDocument], pipeline_id: str | None) -> Any:
 
 
 def _grid(documents: Sequence[StatusDocument]) -> Grid:
-    made = grid(("pipeline", "phase"), ("done", "running", "pending", "failed", "rows/s", "seconds left"))
+    made = grid(("pipeline", "phase"), ("done", "running", "pending", "failed", "rows/s", "seconds left", "budget"))
     for document in documents:
         chunks = document["chunks"]
         eta = document["eta_seconds"]
@@ -60,5 +60,14 @@ def _grid(documents: Sequence[StatusDocument]) -> Grid:
             *(f"{chunks[name]:,}" for name in ("done", "running", "pending", "failed")),
             f"{document['throughput']['rows_per_sec']:,}",
             "" if eta is None else f"{eta:,}",
+            _budget(document),
         )
     return made
+
+
+def _budget(document: StatusDocument) -> str:
+    return (
+        ""
+        if document["rate_budget"] is None
+        else f"{document['rate_budget_consumed_pct']} % of {document['rate_budget']}"
+    )

@@ -12,6 +12,7 @@ from pydantic import AliasChoices, AliasGenerator, BaseModel, BeforeValidator, C
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from hakiri_dagster.manifest.rates import Rate, RateError
 from hakiri_dagster.manifest.schedules import ScheduleError, cron_of
 from hakiri_dagster.manifest.spelling import closest
 
@@ -233,8 +234,11 @@ RATE = r"^[1-9][0-9]*/(s|min|h|d)$"
 
 
 def _rate(value: Any) -> Any:
-    if isinstance(value, str) and re.fullmatch(RATE.strip("^$"), value) is None:
-        raise wrong(f"{quoted(value)} is not a rate", "write it like `60/min`; also `/s`, `/h` and `/d`")
+    if isinstance(value, str):
+        try:
+            Rate.parse(value)
+        except RateError as error:
+            raise wrong(f"{quoted(value)} is {error}", error.hint) from None
     return value
 
 

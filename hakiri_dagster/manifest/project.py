@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hakiri_dagster.errors import ManifestError, Problem
+from hakiri_dagster.manifest.budget_checks import budget_problems, budget_warnings
 from hakiri_dagster.manifest.conflicts import checks_called_alike, ids_defined_twice, tables_in_conflict
 from hakiri_dagster.manifest.files import Manifests, read_manifests
 from hakiri_dagster.manifest.hook_checks import hook_problems, hook_secrets
@@ -100,7 +101,9 @@ class _Reader:
         self.problems += self._unset_secrets(entry)
         self.problems += table_problems(entry)
         self.problems += merge_problems(entry)
+        self.problems += budget_problems(entry)
         self.warnings += merge_warnings(entry)
+        self.warnings += budget_warnings(entry)
         self._check_hooks(entry, filled)
         self._check_api(entry, filled)
         try:

@@ -53,6 +53,7 @@ def resolve_pipeline(declared: Declared, landings: Landings, root: Path) -> Pipe
         owners=spec.owners,
         tags=spec.tags,
         origin=Origin(entry.file, entry.line),
+        backfill=spec.backfill,
     )
 
 

@@ -35,6 +35,7 @@ from hakiri_dagster.manifest.field_types import (
 )
 from hakiri_dagster.manifest.flat_keys import fold_flat_keys
 from hakiri_dagster.manifest.load_spec import LoadSpec
+from hakiri_dagster.manifest.rates import MOST_A_SECOND
 from hakiri_dagster.manifest.rest_spec import CursorParams, DottedPath, Flatten, PaginationSpec, Params, RestConfig
 from hakiri_dagster.manifest.rule_spec import RowRules
 from hakiri_dagster.manifest.source_config import (
@@ -158,7 +159,16 @@ class BackfillSpec(Model):
         default=8, ge=1, description="How many pending chunks one tick of the schedule dispatches."
     )
     rate_budget: RateBudget | None = Field(
-        default=None, description="Requests a source tolerates, like `60/min`; sources without requests ignore it."
+        default=None,
+        description="How many requests the source may see in any such time, like `60/min`, of all workers together. "
+        "For a whole pipeline. Reads of files and databases are no requests.",
+    )
+    destination_writes_per_sec: Whole | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_A_SECOND,
+        description="How many blocks of rows, of up to 8 MiB each, the destination gets in any second, of all workers "
+        "together. For a whole pipeline.",
     )
 
 

@@ -19,7 +19,11 @@ from hakiri_dagster.manifest.load_spec import (
     LoadMode,
     LoadSpec,
 )
+from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
+
+READS_WITHOUT_REQUESTS = frozenset(("files", "postgres"))
+"""Connectors that no budget of requests concerns."""
 
 _PLAIN_NAME = re.compile("[a-z_][a-z0-9_]*")
 
@@ -130,6 +134,8 @@ def _fitting(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
+    """`backfill`: what is said of the pipeline as a whole; a table may cut its history in another way."""
+
     id: str
     tables: tuple[Table, ...]
     schedule: str | None
@@ -139,6 +145,23 @@ class Pipeline:
     owners: tuple[str, ...]
     tags: Mapping[str, str]
     origin: Origin
+    backfill: BackfillSpec = field(default_factory=BackfillSpec)
+
+    @property
+    def rate_budget(self) -> Rate | None:
+        """Of requests to its source."""
+        text = self.backfill.rate_budget
+        return None if text is None or not self.sends_requests else Rate.parse(text)
+
+    @property
+    def write_budget(self) -> Rate | None:
+        """Of writes to its destination."""
+        most = self.backfill.destination_writes_per_sec
+        return None if most is None else Rate(most, 1)
+
+    @property
+    def sends_requests(self) -> bool:
+        return all(table.source.connector not in READS_WITHOUT_REQUESTS for table in self.tables)
 
     def table(self, name: str) -> Table | None:
         return next((t for t in self.tables if t.name == name), None)

@@ -34,6 +34,7 @@ def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metad
         "attempt": dg.MetadataValue.int(entry.attempt),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
         **({} if chunk.rewound is None else _rewind_metadata(chunk.rewound, published)),
+        **({} if published.wait_ms is None else {"wait_ms": dg.MetadataValue.int(published.wait_ms)}),
         **({} if chunk.profile is None else profile_metadata(chunk.profile, LOAD)),
     }
 

@@ -12,18 +12,19 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from hakiri_dagster.connectors.contract import DirectRows, Reading
-from hakiri_dagster.destinations.contract import BadRow, Destination, Fence, Load, LoadAnswers, Target
+from hakiri_dagster.destinations.contract import BadRow, Candidate, Destination, Fence, Load, LoadAnswers, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest.rule_spec import RowRule
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
-from hakiri_dagster.pipeline.candidate import SliceReport, StagedCandidate, Staging
+from hakiri_dagster.pipeline.candidate import SliceReport, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
 from hakiri_dagster.pipeline.direct import map_rows
 from hakiri_dagster.pipeline.gaps import lost_loads
 from hakiri_dagster.pipeline.key_plan import KeyPlan
 from hakiri_dagster.pipeline.key_search import repeated_keys
 from hakiri_dagster.pipeline.load_profile import LoadProfiling
+from hakiri_dagster.pipeline.paced import paced
 from hakiri_dagster.pipeline.projection import arrow_columns, project, with_verdicts
 from hakiri_dagster.pipeline.reconciliation import Reconciliation
 from hakiri_dagster.pipeline.row_lines import RowLines
@@ -57,7 +58,7 @@ def passes(slices: Sequence[ClaimedSlice], at_most: int | None = None) -> Iterat
 class StagedSlice:
     claimed: ClaimedSlice
     load: Load
-    candidate: StagedCandidate
+    candidate: Candidate
     only_chunk: bool
     """The table has no other."""
     _staging: Staging
@@ -266,5 +267,5 @@ class _Pass:
             takes_mark_back=self.survey.takes_mark_back(claim.slice),
             unknown=self.unknown,
         )
-        candidate = self.staging.candidate(index)
+        candidate = paced(self.way, self.staging.candidate(index), claim.key)
         return StagedSlice(claim, load, candidate, self.only_chunk, self.staging, self.source, self.profiling, index)

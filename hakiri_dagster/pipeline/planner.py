@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
-from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.gaps import Gap
 from hakiri_dagster.planning.plan import (
     CarryOver,
     ChangeTarget,
     ChunkCounts,
+    Limits,
     LoadChunks,
     ProjectPlan,
     Refuse,
@@ -48,6 +49,15 @@ def table_plan(survey: Survey, gaps: tuple[Gap, ...] = (), told: tuple[str, ...]
         chunks=_counts(survey),
         warnings=(*survey.warnings, *told),
         gaps=gaps,
+    )
+
+
+def limits_of(pipeline: Pipeline) -> Limits:
+    budget = pipeline.rate_budget
+    return Limits(
+        pipeline.id,
+        rate_budget=None if budget is None else str(budget),
+        destination_writes_per_sec=pipeline.backfill.destination_writes_per_sec,
     )
 
 

@@ -13,6 +13,7 @@ from hakiri_dagster.errors import HakiriError, RowsRefused
 from hakiri_dagster.pipeline.claims import ClaimedSlice
 from hakiri_dagster.pipeline.hooks_run import HookRun, owed_by, staged_hooks
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rules, of_validators
+from hakiri_dagster.pipeline.paced import waited_ms
 from hakiri_dagster.pipeline.passes import StagedSlice
 from hakiri_dagster.pipeline.retries import retried
 from hakiri_dagster.pipeline.row_refusals import refused_by_gates, refused_for_rows
@@ -71,7 +72,7 @@ def publish(way: Way, survey: Survey, prepared: Prepared) -> PublishedChunk | Fa
     way.totals.bytes += entry.bytes
     way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.set_aside.rows)
     replaces = tuple(prepared.load.replaces)
-    return PublishedChunk(claim.key, entry, prepared.set_aside, prepared.outcomes, replaces)
+    return PublishedChunk(claim.key, entry, prepared.set_aside, prepared.outcomes, waited_ms(way, claim.key), replaces)
 
 
 def _committed(way: Way, survey: Survey, prepared: Prepared) -> LedgerEntry:

@@ -27,6 +27,7 @@ from hakiri_dagster.pipeline.holding import HeldChunk, held
 from hakiri_dagster.pipeline.hooks_run import HookRun, owed_by, post_hooks, pre_hooks
 from hakiri_dagster.pipeline.kept_parts import WrittenParts, write_parts
 from hakiri_dagster.pipeline.kept_reading import kept_reading
+from hakiri_dagster.pipeline.paced import paced
 from hakiri_dagster.pipeline.passes import SLICES_A_PASS, read_rows, stage
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
@@ -169,7 +170,8 @@ class _Work:
         if not verdicts.rows:
             destination.note_verdicts(load, verdicts, ())
             return None, ()
-        prepared = destination.prepare_replay(load, verdicts.candidate, verdicts)
+        candidate = paced(self.way, verdicts.candidate, load.slice.chunk.key)
+        prepared = destination.prepare_replay(load, candidate, verdicts)
         if prepared.rows:
             return self._committed(load, verdicts, prepared), prepared.refused
         prepared.undo()

@@ -12,10 +12,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from hakiri_dagster.audit.database import AuditDb, open_audit, open_audit_view
+from hakiri_dagster.audit.database import AuditDb, audit_place, open_audit, open_audit_view
+from hakiri_dagster.audit.rate_budgets import BudgetOf, Of, User
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
 from hakiri_dagster.connectors.network import Network
+from hakiri_dagster.connectors.permits import FreePermits, Permits, SharedPermits
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.connectors.streams import open_stream
 from hakiri_dagster.destinations.contract import Destination
@@ -30,7 +32,7 @@ from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
 from hakiri_dagster.pipeline.live_profile import live_profile
 from hakiri_dagster.pipeline.misses import miss_found
-from hakiri_dagster.pipeline.planner import Planned, failed_plan, refused_plan, table_plan
+from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, refused_plan, table_plan
 from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.trace import Untraced
@@ -190,7 +192,9 @@ class Runtime:
             gaps = gaps_of(survey, self.destination(table)) if look_for_gaps else ()
             entries.append(table_plan(survey, gaps, tuple(told_gaps(survey, gaps))))
             surveys.append((table, survey))
-        return Planned(ProjectPlan(tuple(entries)), tuple(surveys), tuple(failures))
+        ids = {table.pipeline_id for table in tables}
+        limits = tuple(limits_of(pipeline) for pipeline in self.project.pipelines if pipeline.id in ids)
+        return Planned(ProjectPlan(tuple(entries), limits), tuple(surveys), tuple(failures))
 
     def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
         """A run tells by itself; this is for a source that gives no reason to start one."""
@@ -226,7 +230,18 @@ class Runtime:
             revive=self.revive,
             occasion=occasion,
             trace=Untraced() if self.tracing is None else RunTrace(self.tracing, self._command),
+            requests=self.permits(table, "requests", run_id),
+            writes=self.permits(table, "writes", run_id),
         )
+
+    def permits(self, table: Table, of: Of, run_id: str = "") -> Permits:
+        """Without a run nothing is noted of how many there were, and how long they were waited for."""
+        pipeline = self.project.pipeline(table.pipeline_id)
+        rate = None if pipeline is None else pipeline.rate_budget if of == "requests" else pipeline.write_budget
+        if rate is None:
+            return FreePermits()
+        place = audit_place(self.project.audit_url, self.project.state_dir)
+        return SharedPermits(BudgetOf(table.pipeline_id, of), rate, place, User(run_id, table.name))
 
     @property
     def _candidates(self) -> Path:

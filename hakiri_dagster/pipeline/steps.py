@@ -39,6 +39,8 @@ class PublishedChunk:
     entry: LedgerEntry
     aside: SetAside
     outcomes: tuple[Outcome, ...]
+    wait_ms: int | None
+    """For permits of its budgets; None where it has none."""
     replaces: tuple[int, ...] = ()
 
 

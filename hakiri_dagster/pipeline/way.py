@@ -11,6 +11,7 @@ from typing import Protocol
 from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
+from hakiri_dagster.connectors.permits import FreePermits, Permits
 from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
@@ -90,6 +91,10 @@ class Way:
     trace: Trace = field(default_factory=Untraced)
     waited: Callable[[], Mapping[str, int]] = dict
     """How many milliseconds each chunk has waited for a rate budget so far."""
+    requests: Permits = field(default_factory=FreePermits)
+    """To the source, by all workers of the pipeline."""
+    writes: Permits = field(default_factory=FreePermits)
+    """Of blocks to the destination."""
 
     @property
     def empty_as_null(self) -> bool:

@@ -108,8 +108,18 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a pipeline's loads may cost at once; None: as much as they take."""
+
+    pipeline_id: str
+    rate_budget: str | None = None
+    destination_writes_per_sec: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectPlan:
     tables: tuple[TablePlan, ...]
+    limits: tuple[Limits, ...] = ()
 
     @property
     def is_converged(self) -> bool:

@@ -150,7 +150,8 @@ class TestAScaffoldedProject:
     def test_tells_its_status_as_other_tools_expect_it(self, shop: Shop) -> None:
         status = shop["status"].document
         assert set(status) == {
-            "pipeline_id", "phase", "chunks", "throughput", "eta_seconds", "started_at", "rate_budget"
+            "pipeline_id", "phase", "chunks", "throughput", "eta_seconds", "started_at", "rate_budget",
+            "rate_budget_consumed_pct",
         }  # fmt: skip
         assert (status["pipeline_id"], status["phase"]) == ("shop", "streaming")
         assert status["chunks"] == {"done": 4, "running": 0, "pending": 0, "failed": 0, "total": 4}

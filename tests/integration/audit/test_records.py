@@ -7,6 +7,7 @@ from typing import Any
 from hakiri_dagster.audit.claims import Outcome
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
+from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
@@ -116,10 +117,10 @@ def test_status_tells_the_phase_and_counts_the_newest_plan_only(audit: AuditDb) 
     assert audit.status("shop")["phase"] == "planning"
     audit.chunks.save(*OF, [_state(9, generation=1), *(_state(n, generation=2) for n in range(3))])
     _load(audit, _state(0, generation=2))
-    document = audit.status("shop", rate_budget="60/min")
+    document = audit.status("shop", rate_budget=Rate(60, 60))
     assert document["phase"] == "backfilling"
     assert document["chunks"] == {"done": 1, "running": 0, "pending": 2, "failed": 0, "total": 3}
-    assert document["rate_budget"] == "60/min"
+    assert (document["rate_budget"], document["rate_budget_consumed_pct"]) == ("60/min", 0)
     assert document["started_at"] is not None
     assert document["started_at"].endswith("Z")
     assert document["eta_seconds"] is not None

@@ -123,6 +123,7 @@ def test_what_is_used_up_of_a_budget_is_told(place: AuditPlace, audit: AuditDb) 
             assert wait_ms < 60_000
     assert audit.rate_budgets.consumed_pct(OF, rate) == 75
     assert audit.rate_budgets.consumed_pct(BudgetOf("shop", "writes"), rate) == 0
+    assert audit.status("shop", rate)["rate_budget_consumed_pct"] == 75
 
 
 def test_pipelines_do_not_share_their_budgets(place: AuditPlace, audit: AuditDb) -> None:

@@ -26,7 +26,7 @@ from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.engine.doctor import Check
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
+from hakiri_dagster.planning.plan import Limits, ProjectPlan, TablePlan
 from tests.unit.docs.pages import ROOT, blocks, first_column, sections
 from tests.unit.docs.test_docs import COMMANDS, options
 
@@ -92,7 +92,8 @@ def test_the_answer_of_validate(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_the_answer_of_plan() -> None:
-    plan = ProjectPlan((TablePlan("shop", "orders", "public.orders", "upsert", is_new=True),))
+    table = TablePlan("shop", "orders", "public.orders", "upsert", is_new=True)
+    plan = ProjectPlan((table,), (Limits("shop"),))
     assert keys(ANSWERS["plan"]) == keys(plan_document(plan))
 
 
