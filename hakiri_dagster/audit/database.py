@@ -13,6 +13,7 @@ from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sql
 from hakiri_dagster.audit.files import FileReader, FileStore
 from hakiri_dagster.audit.holds import HoldStore
 from hakiri_dagster.audit.migrations import migrate
+from hakiri_dagster.audit.pass_places import PassPlaceStore
 from hakiri_dagster.audit.places import AuditPlace
 from hakiri_dagster.audit.rate_budgets import RateBudgetReader, RateBudgetStore
 from hakiri_dagster.audit.rewinds import RewindReader, RewindStore
@@ -74,6 +75,7 @@ class AuditDb(AuditView):
         self.rewinds = RewindStore(transactions)
         self.holds = HoldStore(transactions)
         self.rate_budgets = RateBudgetStore(transactions)
+        self.pass_places = PassPlaceStore(transactions)
 
 
 def open_audit(url: str | None, state_dir: Path) -> AuditDb:

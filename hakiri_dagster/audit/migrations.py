@@ -15,6 +15,7 @@ from hakiri_dagster.audit.schema import (
     AUDIT_VERSION,
     BUDGET_USE,
     METADATA,
+    PASS_PLACE,
     PIPELINE_CHUNKS,
     PIPELINE_RUN,
     POSTGRES_SCHEMA,
@@ -71,11 +72,15 @@ def _budgets(connection: Connection) -> None:
     METADATA.create_all(connection, [RATE_BUDGET, BUDGET_USE])
 
 
+def _pass_places(connection: Connection) -> None:
+    METADATA.create_all(connection, [PASS_PLACE])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
 
-STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds, _gaps, _budgets)
+STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds, _gaps, _budgets, _pass_places)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import (
     TIMESTAMP,
     BigInteger,
+    Boolean,
     Column,
     Dialect,
     Index,
@@ -270,4 +271,18 @@ BUDGET_USE: Final = Table(
     Column("permits", BigInteger, nullable=False),
     Column("wait_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("run_id", "pipeline_id", "table_name", "chunk_id", "of"),
+)
+
+# Passes over sources that are at work, and those that wait for their turn.
+PASS_PLACE: Final = Table(
+    "pass_place",
+    METADATA,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("holder_node", Text, nullable=False),
+    Column("parallelism", Integer, nullable=False),
+    Column("at_work", Boolean, nullable=False),
+    Column("leased_until", UtcTime, nullable=False),
+    sqlite_autoincrement=True,
 )

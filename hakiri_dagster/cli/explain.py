@@ -25,8 +25,13 @@ def explain(plan: ProjectPlan) -> str:
     if plan.is_converged:
         told = [f"{t.pipeline_id}/{t.table}: {text}" for t in plan.tables for text in _gone(t)]
         return "\n".join(["Nothing to do: every table is converged.", *told])
-    limited = [line for limits in plan.limits for line in _limits(limits)]
+    limited = [*_overall(plan), *(line for limits in plan.limits for line in _limits(limits))]
     return "\n".join([*limited, *(line for table in plan.tables for line in _table(table))])
+
+
+def _overall(plan: ProjectPlan) -> Iterator[str]:
+    if plan.max_parallel_chunks is not None:
+        yield f"at most {plan.max_parallel_chunks} pass(es) at once, over all pipelines (max_parallel_chunks)"
 
 
 def _limits(limits: Limits) -> Iterator[str]:
@@ -110,6 +115,7 @@ def document(plan: ProjectPlan) -> dict[str, Any]:
     limits = {one.pipeline_id: _limits_document(one) for one in plan.limits}
     return {
         "converged": plan.is_converged,
+        "max_parallel_chunks": plan.max_parallel_chunks,
         "pipelines": [
             {"pipeline_id": pipeline_id, "limits": limits.get(pipeline_id, {}), "tables": tables}
             for pipeline_id, tables in pipelines.items()
@@ -121,6 +127,7 @@ def _limits_document(limits: Limits) -> dict[str, Any]:
     return {
         "rate_budget": limits.rate_budget,
         "destination_writes_per_sec": limits.destination_writes_per_sec,
+        "parallelism": limits.parallelism,
     }
 
 

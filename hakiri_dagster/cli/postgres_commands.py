@@ -14,6 +14,7 @@ from hakiri_dagster.engine.postgres_account import reachable_binaries
 from hakiri_dagster.engine.postgres_cluster import SUPERUSER
 from hakiri_dagster.engine.postgres_home import write_private
 from hakiri_dagster.errors import UsageError
+from hakiri_dagster.manifest.project import read_project
 from hakiri_dagster.orchestration.dagster_home import URL_VARIABLE, psycopg2_url, write_home
 from hakiri_dagster.pipeline.runtime import embedded_storage_url
 
@@ -27,9 +28,10 @@ def start(project_dir: Path) -> int:
     server = embedded_postgres.start(server_directory(project))
     for database in DATABASES:
         server.ensure_database(database)
+    known = read_project(project).project  # its manifests may be wrong today
+    home = write_home(project, None if known is None else known.max_parallel_chunks)
     write_environment(
-        project / ".env",
-        {URL_VARIABLE: psycopg2_url(embedded_storage_url(server)), "DAGSTER_HOME": str(write_home(project))},
+        project / ".env", {URL_VARIABLE: psycopg2_url(embedded_storage_url(server)), "DAGSTER_HOME": str(home)}
     )
     print(f"PostgreSQL answers on 127.0.0.1:{server.port}; `hakiri postgres stop` stops it.", file=sys.stderr)
     print(f"{project / '.env'} tells `dagster dev` where it is.", file=sys.stderr)

@@ -47,7 +47,7 @@ def serve(root: Path, port: int) -> int:
         print("planning …", file=sys.stderr)
         for _, survey in runtime.plan(project.tables).surveys:  # sources that are down come later
             remember(runtime.audit, survey, survey.due)  # partitions begin where the stored plan does
-        home = prepare_home(root, psycopg2_url(runtime.dagster_url))
+        home = prepare_home(root, psycopg2_url(runtime.dagster_url), project.max_parallel_chunks)
         stack.enter_context(runtime.keep_server())
         code_port = free_port(None)
         children = stack.enter_context(_children(_commands(home, code_port, port), home))

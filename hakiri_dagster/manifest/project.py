@@ -72,7 +72,13 @@ class _Reader:
         ids = dict.fromkeys(entry.pipeline_id for entry in entries if entry.pipeline_id is not None)
         project = None
         if settings is not None and not self.problems:
-            project = Project(self.root.absolute(), settings.project.name, settings.audit.url, tuple(pipelines))
+            project = Project(
+                self.root.absolute(),
+                settings.project.name,
+                settings.audit.url,
+                tuple(pipelines),
+                settings.project.max_parallel_chunks,
+            )
         return ProjectReading(project, tuple(ids), _in_order(self.problems), _in_order(self.warnings))
 
     def _settings(self) -> ProjectSpec | None:

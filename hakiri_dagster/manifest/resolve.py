@@ -141,6 +141,7 @@ def _table(
         schedule=spec.schedule,
         timezone=spec.timezone,
         origin=Origin(entry.file, entry.line_of(("tables", index))),
+        position=index,
         contract=table.contract or spec.contract,
         renamed=table.renamed,
     )

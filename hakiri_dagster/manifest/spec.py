@@ -153,7 +153,8 @@ class BackfillSpec(Model):
         default=2,
         ge=1,
         le=64,
-        description="How many chunks are copied at once, where the load mode allows it: appends without unique keys.",
+        description="How many passes over the source may be at work at once, of all tables and processes; and how many "
+        "chunks of a pass are copied at once, where the load mode allows it: appends without unique keys.",
     )
     max_chunks_per_tick: Whole = Field(
         default=8, ge=1, description="How many pending chunks one tick of the schedule dispatches."
@@ -332,10 +333,17 @@ class PipelineSpec(Model):
 
 
 class ProjectInfo(Model):
-    """What the project is called."""
+    """What the project is called, and how much of it works at once."""
 
     name: Text = Field(default="hakiri", description="The project's name; shown in Dagster.")
     version: Text | None = Field(default=None, description="The project's own version.")
+    max_parallel_chunks: Whole | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        description="How many passes over sources may be at work at once, of all pipelines and processes. A pass reads "
+        "up to 128 chunks.",
+    )
 
 
 class ContextSpec(Model):

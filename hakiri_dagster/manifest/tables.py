@@ -73,6 +73,8 @@ class Table:
     schedule: str | None
     timezone: str
     origin: Origin
+    position: int = 0
+    """Among the tables of its pipeline."""
     contract: Contract = "evolve"
     endpoint: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """How its records are asked of an API; empty for other sources."""
@@ -175,6 +177,7 @@ class Project:
     name: str
     audit_url: str | None
     pipelines: tuple[Pipeline, ...]
+    max_parallel_chunks: int | None = None
 
     @property
     def state_dir(self) -> Path:

@@ -129,7 +129,7 @@ def _is_interrupt(event: dg.DagsterEvent) -> bool:
 
 @contextmanager
 def opened_applier(runtime: Runtime) -> Iterator[Applier]:
-    storage = psycopg2_url(runtime.dagster_url)
-    with runtime.keep_server(), opened_instance(runtime.project.root, storage) as instance:
+    project, storage = runtime.project, psycopg2_url(runtime.dagster_url)
+    with runtime.keep_server(), opened_instance(project.root, storage, project.max_parallel_chunks) as instance:
         end_killed_runs(instance)
         yield Applier(runtime, instance)

@@ -29,15 +29,23 @@ compute_logs:
 """
 
 
-def write_home(root: Path) -> Path:
-    """`.hakiri/dagster` with the project's own dagster.yaml, or the package's where the project has none."""
+_MAX_RUNS = re.compile(r"^(\s*max_concurrent_runs:\s*)([0-9]+)", re.MULTILINE)
+
+
+def write_home(root: Path, most_passes: int | None = None) -> Path:
+    """`.hakiri/dagster` with the project's own dagster.yaml, or the package's where the project has none. No more runs
+    are taken from the queue than passes may be at work: they would wait with all that a run takes."""
     home = root / ".hakiri" / "dagster"
     home.mkdir(parents=True, exist_ok=True)
     own = root / "dagster.yaml"
-    text = own.read_text() if own.is_file() else packaged_text("dagster.yaml")
+    text = _capped(own.read_text() if own.is_file() else packaged_text("dagster.yaml"), most_passes)
     _put(home / "dagster.yaml", text)
     _put(home / IN_PROCESS, text if re.search(r"^compute_logs:", text, re.MULTILINE) else text + _TERMINAL_IS_LOG)
     return home
+
+
+def _capped(text: str, most: int | None) -> str:
+    return text if most is None else _MAX_RUNS.sub(lambda found: f"{found[1]}{min(int(found[2]), most)}", text)
 
 
 def _put(path: Path, text: str) -> None:
@@ -45,9 +53,9 @@ def _put(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def prepare_home(root: Path, storage_url: str) -> Path:
+def prepare_home(root: Path, storage_url: str, most_passes: int | None = None) -> Path:
     """For Dagster in this process and those that it starts."""
-    home = write_home(root)
+    home = write_home(root, most_passes)
     os.environ["DAGSTER_HOME"] = str(home)
     os.environ[URL_VARIABLE] = storage_url
     os.environ[PROJECT_VARIABLE] = str(root)
@@ -55,8 +63,8 @@ def prepare_home(root: Path, storage_url: str) -> Path:
 
 
 @contextmanager
-def opened_instance(root: Path, storage_url: str) -> Iterator[dg.DagsterInstance]:
-    home = prepare_home(root, storage_url)
+def opened_instance(root: Path, storage_url: str, most_passes: int | None = None) -> Iterator[dg.DagsterInstance]:
+    home = prepare_home(root, storage_url, most_passes)
     with _instance(home, storage_url) as instance:
         yield instance
 

@@ -58,4 +58,6 @@ def partitions_name(table: Table) -> str:
 
 
 def pool_name(table: Table) -> str:
-    return f"{table.pipeline_id}/{allowed(table.name)}"
+    """A pool holds one run. A pipeline has as many as it may have passes at once, and each table is in one of them: so
+    the queue starts no run that would wait for others of its pipeline, and no two of one table."""
+    return f"{table.pipeline_id}/{table.position % table.backfill.parallelism + 1}"

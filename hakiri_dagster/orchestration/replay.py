@@ -64,8 +64,8 @@ class Replayer:
 
 @contextmanager
 def opened_replayer(runtime: Runtime) -> Iterator[Replayer]:
-    storage = psycopg2_url(runtime.dagster_url)
-    with runtime.keep_server(), opened_instance(runtime.project.root, storage) as instance:
+    project, storage = runtime.project, psycopg2_url(runtime.dagster_url)
+    with runtime.keep_server(), opened_instance(project.root, storage, project.max_parallel_chunks) as instance:
         yield Replayer(runtime, instance)
 
 

@@ -23,6 +23,7 @@ from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.hooks_run import post_hooks, pre_hooks, staged_hooks
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rules
+from hakiri_dagster.pipeline.pass_place import place_of_a_pass
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.publishing import Prepared, failed, outcomes_of, publish, refusal, warn
@@ -103,7 +104,8 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
         return
     for group in passes(readable, way.source.slices_a_pass):
         if not _stopped(way):
-            yield from _load_pass(way, survey, target, group)
+            with place_of_a_pass(way):
+                yield from _load_pass(way, survey, target, group)
     if target.retyped and way.totals.chunks:
         _settle(way, survey)
     if _stopped(way):

@@ -58,6 +58,7 @@ def limits_of(pipeline: Pipeline) -> Limits:
         pipeline.id,
         rate_budget=None if budget is None else str(budget),
         destination_writes_per_sec=pipeline.backfill.destination_writes_per_sec,
+        parallelism=pipeline.backfill.parallelism,
     )
 
 

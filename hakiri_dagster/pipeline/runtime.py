@@ -194,7 +194,8 @@ class Runtime:
             surveys.append((table, survey))
         ids = {table.pipeline_id for table in tables}
         limits = tuple(limits_of(pipeline) for pipeline in self.project.pipelines if pipeline.id in ids)
-        return Planned(ProjectPlan(tuple(entries), limits), tuple(surveys), tuple(failures))
+        plan = ProjectPlan(tuple(entries), limits, self.project.max_parallel_chunks)
+        return Planned(plan, tuple(surveys), tuple(failures))
 
     def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
         """A run tells by itself; this is for a source that gives no reason to start one."""
@@ -230,6 +231,7 @@ class Runtime:
             revive=self.revive,
             occasion=occasion,
             trace=Untraced() if self.tracing is None else RunTrace(self.tracing, self._command),
+            max_parallel_chunks=self.project.max_parallel_chunks,
             requests=self.permits(table, "requests", run_id),
             writes=self.permits(table, "writes", run_id),
         )

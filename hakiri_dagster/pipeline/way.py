@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -89,8 +89,8 @@ class Way:
     """What the run shares with others that were asked for together."""
 
     trace: Trace = field(default_factory=Untraced)
-    waited: Callable[[], Mapping[str, int]] = dict
-    """How many milliseconds each chunk has waited for a rate budget so far."""
+    max_parallel_chunks: int | None = None
+    """Over all pipelines of the project."""
     requests: Permits = field(default_factory=FreePermits)
     """To the source, by all workers of the pipeline."""
     writes: Permits = field(default_factory=FreePermits)

@@ -114,12 +114,14 @@ class Limits:
     pipeline_id: str
     rate_budget: str | None = None
     destination_writes_per_sec: int | None = None
+    parallelism: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectPlan:
     tables: tuple[TablePlan, ...]
     limits: tuple[Limits, ...] = ()
+    max_parallel_chunks: int | None = None
 
     @property
     def is_converged(self) -> bool:

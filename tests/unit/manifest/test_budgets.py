@@ -54,9 +54,16 @@ def test_writes_a_second_are_a_whole_number_that_can_be_meant(read: Read, value:
     assert len(read(None, {"a.toml": text}).problems) == 1
 
 
-def test_what_is_said_of_a_pipeline_is_kept(load: Load) -> None:
+@pytest.mark.parametrize("value", ["0", "-1", "1025", "true"])
+def test_passes_at_once_are_a_whole_number_that_can_be_meant(read: Read, value: str) -> None:
+    assert len(read(f"[project]\nmax_parallel_chunks = {value}").problems) == 1
+
+
+def test_what_is_said_of_a_project_and_a_pipeline_is_kept(load: Load) -> None:
     text = HEAD + 'tables = ["a", "b"]\nbackfill = { destinationWritesPerSec = 5, parallelism = 3 }'
-    project = load(None, {"a.toml": text})
+    project = load("[project]\nmaxParallelChunks = 2", {"a.toml": text})
     (pipeline,) = project.pipelines
+    assert project.max_parallel_chunks == 2
     assert pipeline.write_budget == Rate(5, 1)
     assert pipeline.backfill.parallelism == 3
+    assert [table.position for table in pipeline.tables] == [0, 1]
