@@ -1,30 +1,42 @@
-"""What the operator says of requests that sources make over the network. A manifest has no say in it."""
+"""What the operator says of requests that sources make over the network. A manifest has no say in it.
+
+Whoever has no budget does not import what shares one: Spark's workers read this.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 
-class RequestLimiter(Protocol):
-    """Picklable: it is asked in Spark's workers, by several of them at once."""
+class Permits(Protocol):
+    """Picklable, for Spark's workers."""
 
-    def wait_for_a_request(self) -> None:
-        """Returns when one more request may be sent. Called before every one, repeated and redirected ones included."""
+    def permit(self, chunk: str = "") -> AbstractContextManager[int]:
+        """Waits until one request may be sent, and tells how many milliseconds that took.
+
+        `with permits.permit(): answer = send(…)`, for each request: retries, redirects and pages too. The block ends
+        with the answer's first bytes or later. An error leaves it only where no answer came: judge answers outside.
+        """
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NoLimit:
-    def wait_for_a_request(self) -> None: ...
+class FreePermits:
+    """Of a source without a budget."""
+
+    @contextmanager
+    def permit(self, chunk: str = "") -> Iterator[int]:
+        yield 0
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
     """`allow_loopback`: this machine itself may be asked, also by http. `authorities`: the certificates (PEM) to trust
-    instead of the machine's."""
+    instead of the machine's. `permits`: one is asked for before every request."""
 
     allow_loopback: bool = False
     authorities: Path | None = None
-    limiter: RequestLimiter = field(default_factory=NoLimit)
+    permits: Permits = field(default_factory=FreePermits)

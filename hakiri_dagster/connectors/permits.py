@@ -8,9 +8,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from hakiri_dagster.audit.engine import since_boot
 from hakiri_dagster.audit.places import AuditPlace
@@ -27,26 +27,6 @@ _STALE_SECONDS: Final = 60.0
 """A permit whose holder slept so long is given back: its lease must leave time for the request."""
 _KEEP_OPEN_SECONDS: Final = 1.0
 _TELLING_SECONDS: Final = 10.0
-
-
-class Permits(Protocol):
-    """Picklable, for Spark's workers."""
-
-    def permit(self, chunk: str = "") -> AbstractContextManager[int]:
-        """Waits until one request may be sent, and tells how many milliseconds that took.
-
-        `with permits.permit(): answer = send(…)`, for each request: retries, redirects and pages too. The block ends
-        with the answer's first bytes or later. An error leaves it only where no answer came: judge answers outside.
-        """
-        ...
-
-
-class FreePermits:
-    """Of a source without a budget."""
-
-    @contextmanager
-    def permit(self, chunk: str = "") -> Iterator[int]:
-        yield 0
 
 
 class SharedPermits:

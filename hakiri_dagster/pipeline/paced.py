@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hakiri_dagster.connectors.permits import FreePermits, Permits
+from hakiri_dagster.connectors.network import FreePermits, Permits
 from hakiri_dagster.destinations.contract import Candidate
 from hakiri_dagster.errors import AuditError
 from hakiri_dagster.pipeline.way import Way
@@ -17,7 +17,7 @@ def paced(way: Way, candidate: Candidate, chunk: str) -> Candidate:
 
 def waited_ms(way: Way, chunk: str) -> int | None:
     """So far in this run, for permits that the chunk needed, or that the whole table did; None: it has no budget."""
-    if isinstance(way.requests, FreePermits) and isinstance(way.writes, FreePermits):
+    if not way.has_budgets:
         return None
     try:
         uses = way.audit.rate_budgets.uses(way.run_id, way.table.pipeline_id, way.table.name)

@@ -16,8 +16,8 @@ from hakiri_dagster.audit.database import AuditDb, audit_place, open_audit, open
 from hakiri_dagster.audit.rate_budgets import BudgetOf, Of, User
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
-from hakiri_dagster.connectors.network import Network
-from hakiri_dagster.connectors.permits import FreePermits, Permits, SharedPermits
+from hakiri_dagster.connectors.network import FreePermits, Network, Permits
+from hakiri_dagster.connectors.permits import SharedPermits
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.connectors.streams import open_stream
 from hakiri_dagster.destinations.contract import Destination
@@ -121,14 +121,15 @@ class Runtime:
     def dagster_url(self) -> str:
         return self.settings.dagster_url or embedded_storage_url(self.server)
 
-    def source(self, table: Table) -> SourceTable:
+    def source(self, table: Table, run_id: str = "") -> SourceTable:
         if table.streams:
             open_stream(table, self.settings)
-        return source_table(table, self._with_url(table.source), self.network(table))
+        return source_table(table, self._with_url(table.source), self.network(table, run_id))
 
-    def network(self, table: Table) -> Network:
+    def network(self, table: Table, run_id: str) -> Network:
         """What the table's source may reach, and how often."""
-        return Network(self.settings.webhooks_to_loopback, self.settings.webhook_authorities)
+        permits = self.permits(table, "requests", run_id)
+        return Network(self.settings.webhooks_to_loopback, self.settings.webhook_authorities, permits)
 
     def target_as_source(self, table: Table, as_text: Sequence[str] = ()) -> SourceTable:
         """The target, to be read as a source is. `as_text`: columns that are read as PostgreSQL writes them."""
@@ -218,7 +219,7 @@ class Runtime:
     ) -> Way:
         return Way(
             table=table,
-            source=self.source(table),
+            source=self.source(table, run_id),
             destination=self.destination(table),
             audit=self.audit,
             spark=spark,

@@ -11,7 +11,7 @@ from typing import Protocol
 from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
-from hakiri_dagster.connectors.permits import FreePermits, Permits
+from hakiri_dagster.connectors.network import FreePermits, Permits
 from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
@@ -95,6 +95,10 @@ class Way:
     """To the source, by all workers of the pipeline."""
     writes: Permits = field(default_factory=FreePermits)
     """Of blocks to the destination."""
+
+    @property
+    def has_budgets(self) -> bool:
+        return not (isinstance(self.requests, FreePermits) and isinstance(self.writes, FreePermits))
 
     @property
     def empty_as_null(self) -> bool:

@@ -1,4 +1,4 @@
-"""Asks an API: each request after the limiter's word, within time and size, tried again where that may help."""
+"""Asks an API: each request with a permit, within time and size, tried again where that may help."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ class Client:
     def _asked(self, at: SafeUrl) -> Answer:
         asked = judged(with_params(at.url, self._api.credentials.params), allow_loopback=self._base.loopback)
         while True:
-            self._network.limiter.wait_for_a_request()
             try:
-                return self._sent(asked)
+                with self._network.permits.permit():
+                    return self._sent(asked)
             except ClosedMeanwhile:  # at most once: the next connection is a new one
                 continue
 

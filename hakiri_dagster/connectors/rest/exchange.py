@@ -5,6 +5,7 @@ Each connection is made to an address that was judged a moment before, and to no
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 from collections.abc import Mapping
@@ -42,6 +43,14 @@ class Answer:
         return 200 <= self.status < 300
 
 
+def _has_something_to_say(idle: socket.socket) -> bool:
+    """Of a connection that nobody has asked anything on, that is mostly that it was closed: while a permit was waited
+    for, for one. It is noticed before a request is sent in vain, which would cost its permit."""
+    looking = select.poll()
+    looking.register(idle, select.POLLIN)
+    return bool(looking.poll(0))
+
+
 class Line:
     """A connection that is opened when it is needed."""
 
@@ -54,6 +63,8 @@ class Line:
     def get(self, at: SafeUrl, headers: Mapping[str, str]) -> Answer:
         """Raises OSError, HTTPException, ClosedMeanwhile, what `read_body` raises, and what resolving a host raises."""
         deadline = Deadline.after(self._timeouts.total)
+        if self._raw is not None and _has_something_to_say(self._raw):
+            self.close()
         used_before = self._raw is not None
         if self._raw is None:
             self._raw = self._connected(at, deadline)

@@ -17,6 +17,7 @@ from hakiri_dagster.destinations.contract import LedgerEntry
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice
 from hakiri_dagster.pipeline.hooks_run import HookRun
+from hakiri_dagster.pipeline.paced import waited_ms
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.pipeline.spans import attributes
 from hakiri_dagster.pipeline.spans.earlier_loads import EarlierLoads
@@ -147,10 +148,7 @@ class RunningSpans:
 
     def _waited(self, key: str) -> int | None:
         """None where nobody can tell just now."""
-        try:
-            return self._way.waited().get(key, 0)
-        except HakiriError:
-            return None
+        return waited_ms(self._way, key) if self._way.has_budgets else 0
 
     def _hook(self, ran: HookRun) -> None:
         began = time.time_ns() - round(ran.seconds * _SECOND)

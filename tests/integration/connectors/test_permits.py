@@ -17,7 +17,8 @@ from hakiri_dagster.audit.database import SQLITE_FILE, AuditDb, audit_place, ope
 from hakiri_dagster.audit.places import AuditPlace
 from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetStore, Use, User
 from hakiri_dagster.connectors import permits as permits_module
-from hakiri_dagster.connectors.permits import FreePermits, SharedPermits
+from hakiri_dagster.connectors.network import FreePermits
+from hakiri_dagster.connectors.permits import SharedPermits
 from hakiri_dagster.engine.postgres_settings import free_port
 from hakiri_dagster.errors import AuditError, AuditFull, AuditUnavailable
 from hakiri_dagster.manifest.rates import Rate

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -338,20 +339,22 @@ def test_requests_share_a_connection_and_survive_its_end() -> None:
     assert pauses == []
 
 
-def test_every_request_is_announced_to_the_limiter_repeated_ones_too() -> None:
+def test_every_request_has_a_permit_repeated_ones_too() -> None:
     class Counting:
-        waited = 0
+        given = 0
 
-        def wait_for_a_request(self) -> None:
-            self.waited += 1
+        @contextmanager
+        def permit(self, chunk: str = "") -> Iterator[int]:
+            self.given += 1
+            yield 0
 
-    limiter = Counting()
+    permits = Counting()
     answers = in_turn(Said(status=302, headers=[("Location", "/other")]), Said(status=500), GOOD)
     with serving(answers) as api:
-        client = Client(Api(api.url), replace(LOOPBACK, limiter=limiter), pause=Pauses())
+        client = Client(Api(api.url), replace(LOOPBACK, permits=permits), pause=Pauses())
         fetch(client, client.url("/things"), None)
         client.close()
-        assert limiter.waited == len(api.asked) == 3
+        assert permits.given == len(api.asked) == 3
 
 
 def test_records_keep_the_characters_that_were_sent() -> None:
