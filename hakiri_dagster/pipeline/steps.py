@@ -39,7 +39,7 @@ class PublishedChunk:
     entry: LedgerEntry
     aside: SetAside
     outcomes: tuple[Outcome, ...]
-    wait_ms: int | None
+    wait_ms: int | None = None
     """For permits of its budgets; None where it has none."""
     replaces: tuple[int, ...] = ()
 
