@@ -13,6 +13,7 @@ from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.steps import FailedChunk, PublishedChunk, SkippedChunk
 from hakiri_dagster.pipeline.way import Totals, Way
 from hakiri_dagster.planning.chunks import Bounds, CursorKind, CursorRange, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.tracing.contract import Attributes
 
 OUTCOME: Final = "hakiri.chunk.outcome"
@@ -89,9 +90,16 @@ def of_times(duration_ms: int, wait_ms: int | None, eta_seconds: int) -> Attribu
     }
 
 
-def of_earlier_loads(load_ids: Sequence[int], reason: str | None = None) -> Attributes:
-    """Whose rows were replaced. `reason`: of who had the chunk loaded again, where somebody gave one."""
-    return {"hakiri.chunk.replaces": load_ids or None, "hakiri.rewind.reason": reason}
+def of_earlier_loads(load_ids: Sequence[int]) -> Attributes:
+    """Whose rows were replaced."""
+    return {"hakiri.chunk.replaces": load_ids or None}
+
+
+def of_rewind(rewound: RewoundChunk | None) -> Attributes:
+    """Why somebody had the chunk loaded again."""
+    if rewound is None:
+        return {}
+    return {"hakiri.rewind.id": rewound.rewind_id, "hakiri.rewind.reason": rewound.reason}
 
 
 def of_error(error: HakiriError) -> Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hakiri_dagster.destinations.contract import LedgerEntry
@@ -21,12 +21,13 @@ class EarlierLoads:
     def of(cls, survey: Survey) -> EarlierLoads:
         return cls({state.key: state for state in survey.states}, {entry.load_id: entry for entry in survey.ledger})
 
-    def replaced_by(self, due: DueSlice) -> tuple[LedgerEntry, ...]:
-        """As audit DB and ledger tell before the load. A slice that goes on from a mark replaces none of them."""
+    def replaced_by(self, due: DueSlice, told: Sequence[int] = ()) -> tuple[LedgerEntry, ...]:
+        """As audit DB and ledger tell before the load, and those that the destination has `told`. A slice that goes on
+        from a mark replaces none of them."""
         states = (self._states.get(key) for key in (due.key, *due.supersedes))
         ids = dict.fromkeys(load_id for state in states if state is not None for load_id in _load_ids(state))
-        entries = (self._ledger[load_id] for load_id in ids if load_id in self._ledger)
-        return tuple(entry for entry in entries if _covers(due.slice.bounds, entry.bounds))
+        entries = (self._ledger[load_id] for load_id in dict.fromkeys((*ids, *told)) if load_id in self._ledger)
+        return tuple(e for e in entries if e.load_id in told or _covers(due.slice.bounds, e.bounds))
 
 
 def _load_ids(state: ChunkState) -> tuple[int, ...]:

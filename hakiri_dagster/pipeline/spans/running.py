@@ -97,8 +97,9 @@ class RunningSpans:
         if isinstance(published, FailedChunk):
             self._failed(published)
         else:
-            earlier = self._earlier.replaced_by(self._claims[published.key].claim.due)
-            self._settled(published.key, attributes.of_published(published), replaces=earlier)
+            earlier = self._earlier.replaced_by(self._claims[published.key].claim.due, published.replaces)
+            told = {**attributes.of_published(published), **attributes.of_rewind(step.rewound)}
+            self._settled(published.key, told, replaces=earlier)
         return published
 
     def _failed(self, step: FailedChunk) -> None:

@@ -14,6 +14,7 @@ from hakiri_dagster.destinations.contract import LedgerEntry
 from hakiri_dagster.destinations.postgres.loading import OpenLoad
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.pipeline.rewinding import Wish, rewind, stretch_of
 from hakiri_dagster.pipeline.survey import remember
 from tests.integration.orchestration.conftest import ShopProject
 from tests.span_receiver import Received, SpanReceiver, span_receiver
@@ -95,6 +96,24 @@ def test_a_chunk_that_is_loaded_again_links_the_span_that_loaded_it_before(
     }
     assert again.attributes["hakiri.chunk.replaces"] == [first.attributes["hakiri.chunk.load_id"]]
     assert again.attributes["hakiri.chunk.attempts"] == 2
+
+
+def test_a_chunk_that_was_rewound_tells_why_and_links_what_it_replaces(
+    shop: ShopProject, receiver: SpanReceiver
+) -> None:
+    launch(shop, *MONTHS)
+    first = chunks(receiver.take())["2024-02"]
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        survey = runtime.survey(table)
+        wish = Wish("2024-02-01", "2024-03-01", "vendor-side data correction RT-481", "ada")
+        answer = rewind(runtime, survey, stretch_of(survey, wish), wish)
+    launch(shop, "2024-02")
+    (again,) = chunks(receiver.take()).values()
+    assert again.attributes["hakiri.rewind.reason"] == "vendor-side data correction RT-481"
+    assert again.attributes["hakiri.rewind.id"] == answer.rewind_id
+    assert again.attributes["hakiri.chunk.replaces"] == [first.attributes["hakiri.chunk.load_id"]]
+    assert [(link.trace_id, link.span_id) for link in again.links] == [(first.trace_id, first.span_id)]
 
 
 def test_a_run_that_retries_another_links_it_and_shows_what_it_spares(

@@ -11,10 +11,10 @@ from hakiri_dagster.errors import DestinationUnavailable, RowsRefused
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
 from hakiri_dagster.pipeline.spans.attributes import (
-    of_earlier_loads,
     of_failed,
     of_published,
     of_retry,
+    of_rewind,
     of_times,
     predicate,
 )
@@ -28,6 +28,7 @@ from hakiri_dagster.planning.chunks import (
     SourceFile,
     WholeTable,
 )
+from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.planning.windows import DAY, to_position
 
 JANUARY = CursorRange(
@@ -87,12 +88,10 @@ def test_a_failed_chunk_tells_the_kind_of_its_error() -> None:
     assert (unread["hakiri.chunk.quarantined"], unread["hakiri.error.kind"]) == (None, "transient")
 
 
-def test_a_reason_to_load_again_is_told_with_the_loads_that_are_replaced() -> None:
-    assert of_earlier_loads([3, 5], "vendor-side correction") == {
-        "hakiri.chunk.replaces": [3, 5],
-        "hakiri.rewind.reason": "vendor-side correction",
-    }
-    assert of_earlier_loads([]) == {"hakiri.chunk.replaces": None, "hakiri.rewind.reason": None}
+def test_a_reason_to_load_again_is_told_where_somebody_gave_one() -> None:
+    rewound = RewoundChunk("2024-01", 3, "vendor-side correction", "ada", datetime(2024, 5, 1, tzinfo=UTC), (7,))
+    assert of_rewind(rewound) == {"hakiri.rewind.id": 3, "hakiri.rewind.reason": "vendor-side correction"}
+    assert of_rewind(None) == {}
 
 
 def test_times_have_the_names_that_the_specification_gives_them() -> None:

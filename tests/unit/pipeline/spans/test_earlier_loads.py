@@ -49,5 +49,11 @@ def test_a_rewritten_file_replaces_the_load_of_what_it_was() -> None:
     assert replaced(states, [entry(1, "a.csv-0", old)], due("a.csv-1", new, supersedes=("a.csv-0",))) == [1]
 
 
+def test_a_load_that_the_destination_has_named_is_named() -> None:
+    """It has counted the rows that went: of a chunk that was taken back the audit DB may know no load any more."""
+    known = {1: entry(1, "a", CursorRange(Interval(0, 20)))}
+    assert [one.load_id for one in EarlierLoads({}, known).replaced_by(due("a", TEN), [1, 2])] == [1]
+
+
 def test_a_load_that_the_ledger_does_not_know_is_not_named() -> None:
     assert replaced([ChunkState("full", WholeTable(), load_id=1)], [], due("full", WholeTable())) == []
