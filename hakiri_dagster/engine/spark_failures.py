@@ -18,7 +18,7 @@ _LOST_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, g
 _LOST = re.compile(
     r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|SESSION_(CHANGED|NOT_FOUND|CLOSED)"
     r"|ExecutorLostFailure|Executor heartbeat timed out|Python worker exited unexpectedly"
-    r"|reading the port number from pyspark|JAVA_GATEWAY_EXITED"
+    r"|reading the port number from pyspark|java\.io\.IOException\)?:? Stream closed|JAVA_GATEWAY_EXITED"
     r"|Answer from Java side is empty|Error while (sending|receiving|obtaining)"
     r"|NO_ACTIVE_SESSION|Connection (refused|reset)|java\.net\.(Connect|Socket)Exception|java\.lang\.OutOfMemoryError"
     r"|FetchFailedException|OPERATION_CANCELED|SPARK_JOB_CANCELLED|cancelled because|RETRIES_EXCEEDED"

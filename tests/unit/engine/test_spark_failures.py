@@ -56,6 +56,8 @@ def test_an_error_of_ours_crosses_from_the_worker_with_its_type_and_hint() -> No
         Py4JError("An error occurred while calling o55.sc"),
         Py4JNetworkError("Answer from Java side is empty"),
         ConnectionRefusedError(111, "Connection refused"),
+        RuntimeError("An error occurred while calling o3.collect.\n: java.io.IOException: Stream closed\n\tat a.b"),
+        RuntimeError("(java.io.IOException) Stream closed"),
         RuntimeError("Job 3 cancelled because SparkContext was shut down"),
         RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid."),
         RuntimeError("Caused by: java.lang.OutOfMemoryError: Java heap space"),
