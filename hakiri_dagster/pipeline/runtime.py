@@ -183,6 +183,7 @@ class Runtime:
         for table in tables:
             try:
                 survey = self.survey(table)
+                gaps = gaps_of(survey, self.destination(table)) if look_for_gaps else ()
             except StreamRefused as error:
                 entries.append(refused_plan(table, error))
                 continue
@@ -190,7 +191,6 @@ class Runtime:
                 entries.append(failed_plan(table, error))
                 failures.append((table, error))
                 continue
-            gaps = gaps_of(survey, self.destination(table)) if look_for_gaps else ()
             entries.append(table_plan(survey, gaps, tuple(told_gaps(survey, gaps))))
             surveys.append((table, survey))
         ids = {table.pipeline_id for table in tables}

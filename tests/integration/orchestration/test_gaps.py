@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
@@ -16,6 +17,7 @@ from hakiri_dagster.orchestration.dagster_home import (
 )
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.wiped import chunks_not_shown
+from hakiri_dagster.pipeline.rewinding import Wish, rewind, stretch_of
 from hakiri_dagster.pipeline.survey import remember
 from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings
@@ -99,6 +101,24 @@ def test_rows_that_somebody_deleted_are_told_with_what_loads_them_again_and_are_
     assert "hakiri backfill rewind shop --table days --from 2024-01-01 --to 2024-03-01 --reason WHY" in told
     assert days.apply()["days"]["chunks"]["done"] == 0, "whoever deleted them may have meant to"
     assert phase(days) == "streaming"
+    rewound(days, "2024-01-01", "2024-03-01")
+    assert phase(days) == "backfilling"
+    assert days.apply()["days"]["chunks"]["done"] == 2
+    assert days.column("days", "id") == IDS
+    assert (plan(days).gaps, phase(days)) == ((), "streaming")
+
+
+def test_rows_of_files_that_somebody_deleted_are_read_again(csv_shop: Callable[..., ShopProject]) -> None:
+    shop = csv_shop(path="data/", incremental="day", columns={"day": "date"})
+    shop.file("data/a.csv", "id,day\n1,2024-01-05\n2,2024-02-05\n3,\n")
+    shop.file("data/b.csv", "id,day\n4,2024-02-06\n5,2024-03-05\n")
+    shop.apply()
+    shop.execute("DELETE FROM raw.orders WHERE day >= '2024-02-01' AND day < '2024-03-01'")
+    assert [gap.key for gap in plan(shop).gaps] == ["2024-02"]
+    rewound(shop, "2024-02-01", "2024-03-01")
+    assert shop.apply()["orders"]["chunks"]["done"] == 1
+    assert shop.column("orders", "id") == ["1", "2", "3", "4", "5"]
+    assert plan(shop).gaps == ()
 
 
 @pytest.mark.parametrize("how", ["TRUNCATE raw.days", "DELETE FROM raw.days"])
@@ -139,6 +159,13 @@ def test_what_dagster_does_not_show_is_told_when_asked_for(days: ShopProject, mo
         with opened_instance(days.root, psycopg2_url(days.url)) as instance:
             reconcile(instance, table, partitions_of(table, survey.source, survey.stored_plan), survey)
         assert chunks_not_shown(runtime, tables) == {("shop", "days"): ()}
+
+
+def rewound(shop: ShopProject, lower: str, upper: str) -> None:
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        survey, wish = runtime.survey(table), Wish(lower, upper, "they are wanted", "ada")
+        assert rewind(runtime, survey, stretch_of(survey, wish), wish).rewind_id is not None
 
 
 def explained(shop: ShopProject) -> list[str]:

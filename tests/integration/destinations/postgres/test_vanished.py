@@ -63,6 +63,21 @@ def test_of_a_large_target_a_sample_of_its_pages_and_the_index_tell(
     assert len(told) <= vanished.LOOKED_FOR, "there are too many to look for each of them"
 
 
+def test_partitions_are_looked_at_as_one(shop: Shop) -> None:
+    shop.query(
+        "CREATE SCHEMA raw; CREATE TABLE raw.orders (id bigint, customer text, amount numeric(10,2), updated_at bigint)"
+        " PARTITION BY RANGE (updated_at)"
+    )
+    shop.query("CREATE TABLE raw.early PARTITION OF raw.orders FOR VALUES FROM (MINVALUE) TO (10)")
+    shop.query("CREATE TABLE raw.late PARTITION OF raw.orders FOR VALUES FROM (10) TO (MAXVALUE)")
+    loads = loaded(shop, 3)
+    assert gone(shop, loads) == []
+    shop.query("DROP TABLE raw.early")
+    assert gone(shop, loads) == [loads[0]]
+    shop.query("TRUNCATE raw.orders")
+    assert gone(shop, loads) == loads
+
+
 def test_what_takes_long_is_not_told(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     loads = loaded(shop, 2)
     shop.query(f"DELETE FROM raw.orders WHERE _hakiri_load_id = {loads[0]}")
