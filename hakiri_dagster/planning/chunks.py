@@ -85,7 +85,8 @@ class Extent:
     are the same among the rows not dated after now; to be told for time cursors when `upper` lies after now, because
     one row dated 2099 would else hide every new row (None and 0 if there is none). `nulls_fingerprint` changes when one
     of the rows without a position does, also when their number stays the same; None where changes are told otherwise.
-    `rows_recent` is how many lie as close to the highest one by now as was asked, where late rows show in no other way.
+    `rows_recent` is how many lie as close to the highest one by now as was asked, where late rows show in no other way;
+    a number that was never told before where nothing tells whether there are any.
     """
 
     lower: int | None

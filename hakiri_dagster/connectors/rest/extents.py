@@ -32,7 +32,8 @@ class Sample:
 
 
 def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent: int | None, label: str) -> Extent:
-    """`recent` asks for late rows to be noticed. An API counts none, so they are taken to have changed."""
+    """`recent` asks for late rows to be noticed. An API counts none, so they are taken to have changed. So is the end
+    of the table where nothing tells it: its clock may say the same twice, with a new record in between."""
     if not sample.records:
         return Extent(None, None, 0)
     first = _positions(sample.first, position)
@@ -47,7 +48,7 @@ def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent:
                 where=label,
                 hint="set `cursor_params.newest` to parameters with which the API gives the newest record first",
             )
-        return Extent(lower, min(_now_there(sample.page), now), 0, rows_recent=changing)
+        return Extent(lower, min(_now_there(sample.page), now), 0, rows_recent=now)
     positions = _positions(newest, position)
     upper = max(positions, default=None)
     if upper is None:

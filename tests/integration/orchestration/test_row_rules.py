@@ -101,7 +101,7 @@ def test_a_rule_that_does_not_fit_its_column_is_refused_before_anything_moves(cs
     error = shop.apply()["orders"]["error"]
     assert "rule range_name: name is text, and the bounds are numbers" in error
     assert "rule regex_nowhere is about nowhere, which the source does not have" in error
-    assert "rule compare_id: id is int" in error
+    assert "rule compare_id: id is bigint and name text" in error
     assert shop.rows("SELECT to_regclass('raw.orders')") == [(None,)]
 
 

@@ -137,7 +137,7 @@ def test_a_tenth_of_32_bits_is_a_tenth_wherever_it_is_asked(shop: ShopProject) -
             "a is interval and b interval, which do not compare",
         ),
         ({"type": "compare", "field": "j", "op": "=", "other": "j"}, "j is json and j json, which do not compare"),
-        ({"type": "compare", "field": "n", "op": "=", "other": "t"}, "n is numeric and t string, which do not compare"),
+        ({"type": "compare", "field": "n", "op": "=", "other": "t"}, "n is numeric and t text, which do not compare"),
         ({"type": "range", "field": "a", "min": 1}, "a is interval, and the bounds are numbers"),
         ({"type": "one_of", "field": "a", "values": ["1 day"]}, "a is interval, which not all of the values are"),
         (
