@@ -60,10 +60,15 @@ def _cursor(table: Table) -> tuple[str, str] | None:
             "it has a cursor (`incremental`), and nothing says how the API is asked for a range of it",
             'add `cursor_params`, such as { lower = "since" }; or set `incremental = false`: it is loaded whole',
         )
-    if table.backfill.start_from is None and asked["order"] != "ascending":
+    if table.backfill.start_from is None and asked["order"] != "ascending" and not asked["oldest"]:
         return (
             "nothing says where its history begins",
             'set `backfill.start_from`; or `cursor_params.order = "ascending"`, if the API gives the oldest first',
+        )
+    if asked["restart"] and not table.upsert_key:
+        return (
+            "`cursor_params.restart` shows records at the seams of pages twice, and without a key none is told apart",
+            "declare its `primary_key`, or take `restart` out",
         )
     if asked["format"] == "number" and not asked["newest"] and asked["order"] != "descending":
         return (

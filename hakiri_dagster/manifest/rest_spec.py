@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from hakiri_dagster.manifest.field_types import Flag, Model, Number, Text, Whole, quoted, wrong
 
@@ -216,7 +216,11 @@ CursorFormat = Literal["iso8601", "date", "epoch", "epoch_ms", "number"]
 class CursorParams(Model):
     """How the API is asked for a range of the cursor, so that history is loaded in chunks and then what is new."""
 
-    lower: Text = Field(description="The parameter for records from a value on, like `since`.")
+    lower: Text | None = Field(
+        default=None,
+        description="The parameter for records from a value on, like `since`. It may be left out where the order is"
+        " descending: records are then read down to the value.",
+    )
     upper: Text | None = Field(default=None, description="The parameter for records up to a value, like `until`.")
     format: CursorFormat = Field(
         default="iso8601",
@@ -230,11 +234,29 @@ class CursorParams(Model):
     order: Literal["ascending", "descending"] | None = Field(
         default=None, description="The order of the cursor in which the API gives records, if it gives them in one."
     )
+    restart: Flag = Field(
+        default=False,
+        description="`true`: each page is asked for with `lower`, from the highest value of the page before, so that"
+        " records which change meanwhile shift no others. For an ascending order, and a table with a key.",
+    )
     newest: Params = Field(
         default_factory=dict,
         description="Parameters with which the API gives the newest record first: one request then tells where the"
         " table ends. Needed for numbers, unless the order is descending.",
     )
+    oldest: Params = Field(
+        default_factory=dict,
+        description="Parameters with which the API gives the oldest record first: one request then tells where history"
+        " begins, unless the order is ascending.",
+    )
+
+    @model_validator(mode="after")
+    def _asked_somehow(self) -> CursorParams:
+        if self.lower is None and (self.order != "descending" or self.upper is not None):
+            raise wrong("`lower` is missing: nothing asks the API for a range", 'write it like `lower = "since"`')
+        if self.restart and (self.order != "ascending" or self.lower is None):
+            raise wrong("`restart` needs `lower` and an ascending order", 'add `order = "ascending"`, or take it out')
+        return self
 
 
 ENDPOINT_KEYS = {"params", "records", "flatten", "pagination", "cursor_params"}

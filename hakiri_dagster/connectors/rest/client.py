@@ -13,11 +13,11 @@ from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api
 from hakiri_dagster.connectors.rest.bodies import TooLarge, UnknownEncoding
 from hakiri_dagster.connectors.rest.exchange import Answer, ClosedMeanwhile, Line
+from hakiri_dagster.connectors.rest.throttling import seconds_to_wait
 from hakiri_dagster.connectors.rest.trying import MayPass, tried
 from hakiri_dagster.connectors.rest.urls import next_of, one_line, shown, with_params
 from hakiri_dagster.errors import SourceError, UnsafeUrl, WebhookUnavailable
 from hakiri_dagster.manifest.api_urls import ALLOWED, joined, judged
-from hakiri_dagster.security.retry_after import seconds_asked_for
 from hakiri_dagster.security.secrets import redact, register
 from hakiri_dagster.security.url_guard import SafeUrl
 
@@ -123,7 +123,7 @@ class Client:
     def _good(self, at: SafeUrl, answer: Answer) -> Answer:
         if answer.is_good:
             return answer
-        wish = seconds_asked_for(answer.headers.get("Retry-After"))
+        wish = seconds_to_wait(answer)
         what = f"{self.shown(at)}: answered {answer.status} {one_line(answer.reason, 60)}{beginning_of(answer.body)}"
         throttled = answer.status == 403 and wish is not None
         if answer.status >= 500 or answer.status in _TRY_AGAIN or throttled:

@@ -24,8 +24,9 @@ from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
-from hakiri_dagster.connectors.rest.walk import Ascending, Collection, walked
+from hakiri_dagster.connectors.rest.walk import Collection, walked
 
 WALK: Final = "_hakiri_walk"
 TEXT: Final = "_hakiri_text"
@@ -38,7 +39,7 @@ _SECRET_OPTION: Final = "secret_work"
 @dataclass(frozen=True, slots=True)
 class Walk:
     params: Pairs = ()
-    order: Ascending | None = None
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)

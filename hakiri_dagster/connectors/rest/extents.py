@@ -20,15 +20,17 @@ BEGINNING: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`first` page of the table, flattened, and the one with the `newest` records where that was asked for."""
+    """`first` page of the table, flattened, and those with the `newest` and the `oldest` records where these were asked
+    for."""
 
     page: Page
     first: Sequence[Record]
     newest: Sequence[Record] | None = None
+    oldest: Sequence[Record] | None = None
 
     @property
     def records(self) -> Sequence[Record]:
-        return [*self.first, *(self.newest or ())]
+        return [*self.first, *(self.newest or ()), *(self.oldest or ())]
 
 
 def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent: int | None, label: str) -> Extent:
@@ -36,8 +38,8 @@ def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent:
     of the table where nothing tells it: its clock may say the same twice, with a new record in between."""
     if not sample.records:
         return Extent(None, None, 0)
-    first = _positions(sample.first, position)
-    lower = min(first, default=None) if asked.ascending else BEGINNING
+    oldest = sample.oldest if sample.oldest is not None else (sample.first if asked.ascending else None)
+    lower = BEGINNING if oldest is None else min(_positions(oldest, position), default=None)
     newest = sample.newest if sample.newest is not None else (sample.first if asked.descending else None)
     now = as_position(datetime.now(UTC))
     changing = None if recent is None else now

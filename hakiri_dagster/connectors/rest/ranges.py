@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, assert_never
 
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.orders import Ascending, Descending, Order
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import CursorKind, Interval
 
@@ -28,15 +29,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class CursorParams:
-    """`inclusive`: the API gives records at the lower value, too. `newest`: with these it gives the newest first."""
+    """`inclusive`: the API gives records at the lower value, too. `newest`, `oldest`: with these it gives that one
+    first. `restart`: each page is asked for from the highest value of the one before."""
 
-    lower: str
+    lower: str | None
     upper: str | None = None
     format: Format = "iso8601"
     inclusive: bool = False
     ascending: bool = False
     descending: bool = False
     newest: Pairs = ()
+    oldest: Pairs = ()
+    restart: bool = False
 
     @property
     def asks_apart(self) -> bool:
@@ -55,7 +59,7 @@ class CursorParams:
     def asked(self, interval: Interval) -> Pairs:
         params = []
         step = _STEPS[self.format]
-        if interval.lower is not None:
+        if interval.lower is not None and self.lower is not None:
             lower = _written(interval.lower // step - (0 if self.inclusive else 1), self.format)
             if lower is not None:
                 params.append((self.lower, lower))
@@ -64,6 +68,15 @@ class CursorParams:
             if upper is not None:
                 params.append((self.upper, upper))
         return tuple(params)
+
+    def asked_from(self, position: int) -> Pairs:
+        return self.asked(Interval(position, None))
+
+    def order_of(self, position: PositionOf, interval: Interval) -> Order | None:
+        """In which the records of a walk come, where a walk depends on it."""
+        if self.ascending:
+            return Ascending(position, interval.upper, self.asked_from if self.restart else None)
+        return Descending(position, interval.lower) if self.descending and self.lower is None else None
 
 
 def _written(steps: int, format_: Format) -> str | None:

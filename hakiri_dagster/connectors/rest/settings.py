@@ -70,6 +70,8 @@ def cursor_params_of(said: spec.CursorParams | None) -> CursorParams | None:
         ascending=said.order == "ascending",
         descending=said.order == "descending",
         newest=pairs_of(said.newest),
+        oldest=pairs_of(said.oldest),
+        restart=said.restart,
     )
 
 

@@ -26,14 +26,16 @@ from hakiri_dagster.connectors.files.cursors import Cursor, hull
 from hakiri_dagster.connectors.files.json_rows import parsed_lines
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.connectors.network import Network
-from hakiri_dagster.connectors.rest.api import Api
+from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.columns import columns_of
 from hakiri_dagster.connectors.rest.data_source import TEXT, WALK, Walk, Work, pages_of
 from hakiri_dagster.connectors.rest.extents import Sample, extent_of
+from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
-from hakiri_dagster.connectors.rest.walk import Ascending, Collection, first_page
+from hakiri_dagster.connectors.rest.walk import Collection, first_page
 from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
 from hakiri_dagster.planning.columns import SourceSchema
@@ -83,7 +85,7 @@ class RestTable:
         self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
     ) -> Discovery:
         try:
-            sample = self._sample(newest=cursor is not None)
+            sample = self._sample(with_ends=cursor is not None)
         except HakiriError as error:
             raise _of_table(error, self.label) from None
         schema, warnings = columns_of(sample.records, known.schema, self.columns)
@@ -129,15 +131,19 @@ class RestTable:
         rows = parsed_lines(self._pages(spark, schema, walks), schema.columns, kept=(WALK, LINE_COLUMN), text=TEXT)
         return Reading(_within(rows, schema, by, ranges, apart=apart), schema, has_malformed=True)
 
-    def _sample(self, *, newest: bool) -> Sample:
-        flattened = self.collection.flattening
+    def _sample(self, *, with_ends: bool) -> Sample:
         with closing(Client(self.api, self.network)) as client:
             page = first_page(client, self.collection)
-            first = [flattened(record) for record in page.records]
-            if not newest or self.asked is None or not self.asked.newest:
+            first = self._flattened(page)
+            if not with_ends or self.asked is None:
                 return Sample(page, first)
-            last = first_page(client, self.collection, self.asked.newest)
-            return Sample(page, first, [flattened(record) for record in last.records])
+            return Sample(page, first, self._end(client, self.asked.newest), self._end(client, self.asked.oldest))
+
+    def _end(self, client: Client, params: Pairs) -> Sequence[Record] | None:
+        return self._flattened(first_page(client, self.collection, params)) if params else None
+
+    def _flattened(self, page: Page) -> Sequence[Record]:
+        return [self.collection.flattening(record) for record in page.records]
 
     def _pages(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk]) -> DataFrame:
         verbatim = Verbatim.of(schema.columns)
@@ -145,8 +151,7 @@ class RestTable:
 
     def _walk(self, interval: Interval, by: Cursor) -> Walk:
         assert self.asked is not None, "only ranges of a cursor are asked for"
-        order = Ascending(PositionOf(by.name, by.kind), interval.upper) if self.asked.ascending else None
-        return Walk(self.asked.asked(interval), order)
+        return Walk(self.asked.asked(interval), self.asked.order_of(PositionOf(by.name, by.kind), interval))
 
 
 def _within(rows: DataFrame, schema: SourceSchema, by: Cursor, ranges: Sequence[Range], *, apart: bool) -> DataFrame:

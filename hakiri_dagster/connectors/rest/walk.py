@@ -9,7 +9,7 @@ shifted, nobody can see.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,7 @@ from hakiri_dagster.connectors.rest.circles import CircleWatch
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.flattening import Flattening
 from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.pages import Page, fetch
 from hakiri_dagster.connectors.rest.pagination import Pagination
 from hakiri_dagster.connectors.rest.urls import with_params
@@ -29,9 +30,6 @@ from hakiri_dagster.security.url_guard import SafeUrl
 
 REMEMBERED: Final = 20_000
 _TOO_OFTEN: Final = 3
-
-Position = Callable[[Record], int | None]
-"""Where a record lies in the order of the table's cursor; None where that cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,48 +45,43 @@ class Collection:
     flattening: Flattening = field(default_factory=Flattening)
 
 
-@dataclass(frozen=True, slots=True)
-class Ascending:
-    """The API gives records in the order of the cursor. `end`: those from there on are not wanted."""
-
-    position: Position
-    end: int | None = None
-
-
 def first_page(client: Client, collection: Collection, params: Pairs = ()) -> Page:
     return fetch(client, first_url(client, collection, params), collection.records)
 
 
-def first_url(client: Client, collection: Collection, params: Pairs = ()) -> SafeUrl:
+def first_url(client: Client, collection: Collection, *asked: Pairs) -> SafeUrl:
     """What the walk asks wins over what the table always asks, and that over where pages begin."""
     at = client.url(collection.path)
     url = at.url
-    for pairs in (collection.pagination.first_params(), collection.params, params):
+    for pairs in (collection.pagination.first_params(), collection.params, *asked):
         url = with_params(url, pairs)
     return judged(url, allow_loopback=at.loopback)
 
 
 def walked(
-    client: Client, collection: Collection, params: Pairs = (), order: Ascending | None = None
+    client: Client, collection: Collection, params: Pairs = (), order: Order | None = None
 ) -> Iterator[Sequence[Record]]:
     """The records of each page."""
     watch = _Watch(client, collection.most_pages)
     passed = _Passed()
-    high: int | None = None
-    page: Page | None = None
-    at: SafeUrl | None = first_url(client, collection, params)
+    following = None if order is None else order.follow()
+    first = first_url(client, collection, params)
+    at: SafeUrl | None = first
     while at is not None:
         watch.asks(at)
         page = fetch(client, at, collection.records)
         watch.sees(page)
         records = [collection.flattening(record) for record in page.records]
         new = passed.unseen(records)
-        if order is not None:
-            high = _in_order(client, page, new, order.position, high)
+        if following is not None:
+            following.takes(new, client.shown(page.at))
         yield new if collection.has_key else records
-        if order is not None and order.end is not None and high is not None and high >= order.end:
+        if following is not None and following.done:
             return
         at = collection.pagination.after(client, page)
+        again = following.again() if at is not None and following is not None else None
+        if again is not None and (asked := first_url(client, collection, params, again)) != first:
+            first = at = asked  # else more records have one cursor than fit a page, and are passed by their number
 
 
 class _Watch:
@@ -142,23 +135,6 @@ class _Passed:
         while len(self._digests) > REMEMBERED:
             self._digests.popitem(last=False)
         return new
-
-
-def _in_order(
-    client: Client, page: Page, records: Sequence[Record], position: Position, high: int | None
-) -> int | None:
-    """The highest position so far. Records without one are in no order."""
-    for record in records:
-        here = position(record)
-        if here is None:
-            continue
-        if high is not None and here < high:
-            raise SourceError(
-                f"{client.shown(page.at)}: a record comes after one with a later cursor: the order is not ascending",
-                hint='take `order = "ascending"` out of `cursor_params`, or give the API the parameter that sorts so',
-            )
-        high = here
-    return high
 
 
 def _digest(texts: Iterable[str]) -> int:

@@ -99,6 +99,38 @@ def test_retry_after_is_waited_for_in_seconds_and_as_a_date() -> None:
     assert 30 < pauses[1] <= 40.1
 
 
+DATE = format_datetime(datetime(2030, 1, 1, tzinfo=UTC), usegmt=True)
+SECONDARY = b'{"message": "You have exceeded a secondary rate limit"}'
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "seconds"),
+    [
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1893456040", "Date": DATE}, b"{}", 40),
+        (429, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1893456040", "Date": DATE}, b"{}", 40),
+        (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "30", "Date": DATE}, b"{}", 30),
+        (403, {"x-ratelimit-remaining": "4711", "Date": DATE}, SECONDARY, 60),
+    ],
+    ids=["GitHub's", "429", "seconds", "secondary"],
+)
+def test_a_limit_is_waited_for_by_the_clock_of_the_api(
+    status: int, headers: dict[str, str], body: bytes, seconds: float
+) -> None:
+    pauses = Pauses()
+    with serving(in_turn(Said(body, status, list(headers.items())), GOOD)) as api:
+        assert ids(api.url, pauses=pauses, patience=Patience(first_pause=0.01)) == [1]
+    assert seconds <= pauses[0] <= seconds + 0.1
+
+
+def test_who_may_not_read_is_not_taken_for_one_who_asks_too_often() -> None:
+    """Though GitHub tells how much is left on every answer."""
+    told = [("x-ratelimit-remaining", "4711"), ("x-ratelimit-reset", "1893456040")]
+    with serving(in_turn(Said(b'{"message": "Must have admin rights"}', 403, told))) as api:
+        with pytest.raises(SourceError, match="answered 403"):
+            ids(api.url)
+        assert len(api.asked) == 1
+
+
 def test_an_api_that_asks_to_be_left_alone_for_a_day_is_not_asked_again() -> None:
     pauses = Pauses()
     error = refusal(in_turn(Said(status=429, headers=[("Retry-After", "86400")])), pauses=pauses)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hakiri_dagster.connectors.network import Network
-from hakiri_dagster.connectors.rest.api import Api, Credentials, Patience
+from hakiri_dagster.connectors.rest.api import Api, Credentials, Pairs, Patience
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.orders import Ascending, Descending, Order
 from hakiri_dagster.connectors.rest.pagination import (
     BodyCursor,
     LinkHeader,
@@ -20,7 +21,7 @@ from hakiri_dagster.connectors.rest.pagination import (
     PageNumber,
     Pagination,
 )
-from hakiri_dagster.connectors.rest.walk import Ascending, Collection, walked
+from hakiri_dagster.connectors.rest.walk import Collection, walked
 from hakiri_dagster.errors import HakiriError, SourceError
 from tests.integration.connectors.rest.api_server import Answer, ApiServer, Asked, Said, said, serving
 
@@ -36,7 +37,7 @@ def collection(pagination: Pagination, *, records: str | None = None, has_key: b
     return Collection("/things", more.get("params", ()), records, pagination, more.get("most_pages", 100), has_key)
 
 
-def ids(api: ApiServer, asked: Collection, order: Ascending | None = None, **settings: Any) -> list[Any]:
+def ids(api: ApiServer, asked: Collection, order: Order | None = None, **settings: Any) -> list[Any]:
     client = Client(Api(api.url, patience=Patience(retries=0), **settings), Network(allow_loopback=True))
     try:
         return [record.value["id"] for page in walked(client, asked, order=order) for record in page]
@@ -44,7 +45,7 @@ def ids(api: ApiServer, asked: Collection, order: Ascending | None = None, **set
         client.close()
 
 
-def refusal(answer: Answer, asked: Collection, order: Ascending | None = None) -> HakiriError:
+def refusal(answer: Answer, asked: Collection, order: Order | None = None) -> HakiriError:
     with serving(answer) as api, pytest.raises(HakiriError) as raised:
         ids(api, asked, order)
     return raised.value
@@ -265,3 +266,76 @@ def test_records_that_are_shown_again_do_not_break_the_order() -> None:
     shifted = [rows[0], {"id": 100, "at": 0}, {"id": 101, "at": 0}, *rows[1:]]
     with serving(shifting([rows, shifted])) as api:
         assert ids(api, collection(PageNumber("page"), has_key=True), Ascending(position)) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def since(at: int) -> Pairs:
+    return (("since", str(at)),)
+
+
+class Changing:
+    """Records in the order of their last change, from `since` on. Before a request, `changes` says what happens."""
+
+    def __init__(self, records: dict[int, int], changes: dict[int, dict[int, int]], *, down: bool = False) -> None:
+        self._records, self._changes, self._down = dict(records), changes, down
+        self._asked = 0
+
+    def __call__(self, asked: Asked) -> Said:
+        self._asked += 1
+        self._records |= self._changes.get(self._asked, {})
+        rows = [{"id": n, "at": at} for n, at in sorted(self._records.items(), key=lambda row: (row[1], row[0]))]
+        rows = [row for row in rows if row["at"] >= int(asked.params.get("since", 0))]
+        start = int(asked.params.get("from", 0))
+        more = start + SIZE < len(rows)
+        kept = "".join(f"{name}={value}&" for name, value in asked.params.items() if name != "from")
+        link = f'</things?{kept}from={start + SIZE}>; rel="next"'
+        return said(paged(rows[::-1] if self._down else rows, start), **({"Link": link} if more else {}))
+
+
+SEVEN = {n: 10 * n for n in range(7)}
+MOVED = {2: {0: 500, 1: 501}}
+"""After the first page two records of it change, and those behind them move up by two."""
+
+
+def test_records_that_move_to_the_end_shift_none_where_each_page_begins_at_the_last_record() -> None:
+    """By their numbers, pages would pass over as many as have moved."""
+    by_number, restarted = Ascending(position), Ascending(position, restart=since)
+    with serving(Changing(SEVEN, MOVED)) as api:
+        assert sorted(set(ids(api, collection(LinkHeader(), has_key=True), by_number))) == [0, 1, 2, 5, 6]
+    with serving(Changing(SEVEN, MOVED)) as api:
+        found = ids(api, collection(LinkHeader(), has_key=True), restarted)
+        assert sorted(set(found)) == list(range(7))
+        assert found.count(0) == 2, "as it was, and as it is"
+        assert [one for one in api.params("since") if one] == ["20", "40", "60"]
+
+
+def test_more_records_of_one_moment_than_fit_a_page_are_passed_by_number() -> None:
+    records = {n: 10 * (n // 5) for n in range(12)}
+    with serving(Changing(records, {})) as api:
+        restarted = Ascending(position, restart=since)
+        assert ids(api, collection(LinkHeader(), has_key=True), restarted) == list(range(12))
+
+
+def test_a_walk_that_goes_down_stops_below_its_range() -> None:
+    with serving(Changing(SEVEN, {}, down=True)) as api:
+        assert ids(api, collection(LinkHeader(), has_key=True), Descending(position, end=50)) == [6, 5, 4]
+        assert len(api.asked) == 1
+
+
+def test_a_walk_that_goes_down_loses_no_record_that_did_not_change_meanwhile() -> None:
+    """What changes becomes the newest: it is found from the mark on, which is not above it."""
+    with serving(Changing(SEVEN, {2: {0: 500}, 3: {7: 501}}, down=True)) as api:
+        found = ids(api, collection(LinkHeader(), has_key=True), Descending(position))
+    assert sorted(found) == [1, 2, 3, 4, 5, 6]
+
+
+def test_newer_records_may_come_between_older_ones_if_they_are_newer_than_all() -> None:
+    new = {n: 100 + n for n in range(10, 14)}
+    with serving(Changing(SEVEN, {2: new}, down=True)) as api:
+        found = ids(api, collection(LinkHeader(), has_key=True), Descending(position))
+    assert sorted(found) == [0, 1, 2, 3, 4, 5, 6, 10]
+
+
+def test_a_walk_that_goes_down_needs_that_order() -> None:
+    rows = [{"id": 1, "at": 50}, {"id": 2, "at": 10}, {"id": 3, "at": 40}]
+    error = refusal(shifting([rows]), collection(PageNumber("page")), Descending(position, end=30))
+    assert "the order is not descending" in error.what
