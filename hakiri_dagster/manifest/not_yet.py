@@ -8,6 +8,7 @@ from typing import Any
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
+from hakiri_dagster.manifest.spec import BUILT_SOURCES
 from hakiri_dagster.manifest.spelling import closest
 
 FEATURES: Mapping[KeyPath, str] = {
@@ -18,7 +19,6 @@ PROJECT_FEATURES: Mapping[KeyPath, str] = {
     ("sync",): "`[sync]`",
 }
 
-BUILT_SOURCES = ("files", "postgres", "rest")
 BUILT_DESTINATIONS = ("postgres", "context")
 
 

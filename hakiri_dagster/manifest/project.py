@@ -19,6 +19,7 @@ from hakiri_dagster.manifest.merge_settings import merge_problems, merge_warning
 from hakiri_dagster.manifest.not_yet import pipeline_not_yet, project_not_yet
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
+from hakiri_dagster.manifest.presets.registry import preset_problems, written_out
 from hakiri_dagster.manifest.problems import problems_of
 from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill, is_variable
 from hakiri_dagster.manifest.resolve import Declared, pipeline_warnings, resolve_pipeline
@@ -113,10 +114,12 @@ class _Reader:
         self._check_hooks(entry, filled)
         self._check_api(entry, filled)
         try:
-            return Declared(entry, PipelineSpec.model_validate(filled.data))
+            spec = PipelineSpec.model_validate(filled.data)
         except ValidationError as error:
             self.problems += problems_of(error, entry, filled, PipelineSpec)
             return None
+        self.problems += preset_problems(entry, spec)
+        return Declared(entry, written_out(spec))
 
     def _check_hooks(self, entry: Entry, filled: Filled) -> None:
         secrets.register(hook_secrets(entry, filled, self.env))

@@ -18,6 +18,7 @@ from hakiri_dagster.manifest.rest_spec import ENDPOINT_KEYS
 from hakiri_dagster.manifest.source_config import as_config
 from hakiri_dagster.manifest.spec import (
     FilesSource,
+    GithubSource,
     OtherSource,
     PipelineSpec,
     PostgresSource,
@@ -88,6 +89,8 @@ def _source(spec: PipelineSpec, root: Path) -> Endpoint | None:
             return Endpoint("rest", as_config(config))
         case OtherSource():
             return None
+        case GithubSource():
+            raise AssertionError("a preset was written out when it was read")
 
 
 def _place(table: TableSpec, source: Endpoint, root: Path) -> str | None:

@@ -17,11 +17,14 @@ from hakiri_dagster.manifest.tables import Pipeline, Table
 
 _CONFIG: KeyPath = ("source", "config")
 _SECRETS: Mapping[str, str] = {"bearer": "token", "basic": "password", "header": "value", "query": "value"}
+_OF_PRESETS: Mapping[str, str] = {"github": "token"}
+"""Where presets have their secret."""
+_APIS = frozenset({"rest", *_OF_PRESETS})
 _OF_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 
 def rest_problems(entry: Entry, filled: Filled, *, allow_loopback: bool) -> Iterator[Problem]:
-    if entry.value(("source", "connector")) != "rest":
+    if not _is_api(entry):
         yield from _keys_of_rest(entry)
         return
     yield from _base_url(entry, filled, allow_loopback=allow_loopback)
@@ -32,9 +35,10 @@ def rest_problems(entry: Entry, filled: Filled, *, allow_loopback: bool) -> Iter
 
 def rest_secrets(entry: Entry, env: Mapping[str, str]) -> Iterator[str]:
     """What the environment gives to credentials, headers and parameters is never to be shown."""
-    if entry.value(("source", "connector")) != "rest":
+    if not _is_api(entry):
         return
     places: list[KeyPath] = [(*_CONFIG, "auth"), (*_CONFIG, "headers")]
+    places += [(*_CONFIG, key) for key in _OF_PRESETS.values()]
     places += [("tables", index, "params") for index, _ in enumerate(_tables(entry.data))]
     for place in places:
         for text in _texts(entry.value(place)):
@@ -78,6 +82,19 @@ def _cursor(table: Table) -> tuple[str, str] | None:
     return None
 
 
+def _is_api(entry: Entry) -> bool:
+    connector = entry.value(("source", "connector"))
+    return isinstance(connector, str) and connector in _APIS
+
+
+def _place_of_the_secret(entry: Entry) -> KeyPath | None:
+    connector, kind = entry.value(("source", "connector")), entry.value((*_CONFIG, "auth", "type"))
+    if connector in _OF_PRESETS:
+        return (*_CONFIG, _OF_PRESETS[connector])
+    key = _SECRETS.get(kind) if isinstance(kind, str) else None
+    return None if key is None else (*_CONFIG, "auth", key)
+
+
 def _keys_of_rest(entry: Entry) -> Iterator[Problem]:
     for index, table in enumerate(_tables(entry.data)):
         for key in sorted(ENDPOINT_KEYS):
@@ -101,11 +118,9 @@ def _base_url(entry: Entry, filled: Filled, *, allow_loopback: bool) -> Iterator
 def _literal_secrets(entry: Entry) -> Iterator[Problem]:
     """Neither is quoted."""
     hint = "write `${NAME}`, and set NAME in the environment"
-    kind = entry.value((*_CONFIG, "auth", "type"))
-    key = _SECRETS.get(kind, "") if isinstance(kind, str) else ""
-    at: KeyPath = (*_CONFIG, "auth", key)
-    secret = entry.value(at) if key else None
-    if isinstance(secret, str) and secret and not is_one_reference(secret):
+    at = _place_of_the_secret(entry)
+    secret = None if at is None else entry.value(at)
+    if at is not None and isinstance(secret, str) and secret and not is_one_reference(secret):
         yield entry.problem(at, "a secret is not written into a manifest", hint)
     headers = entry.value((*_CONFIG, "headers"))
     for name, value in headers.items() if isinstance(headers, dict) else ():

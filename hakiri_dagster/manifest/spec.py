@@ -35,6 +35,7 @@ from hakiri_dagster.manifest.field_types import (
 )
 from hakiri_dagster.manifest.flat_keys import fold_flat_keys
 from hakiri_dagster.manifest.load_spec import LoadSpec
+from hakiri_dagster.manifest.preset_spec import GithubConfig
 from hakiri_dagster.manifest.rates import MOST_A_SECOND
 from hakiri_dagster.manifest.rest_spec import CursorParams, DottedPath, Flatten, PaginationSpec, Params, RestConfig
 from hakiri_dagster.manifest.rule_spec import RowRules
@@ -47,13 +48,16 @@ from hakiri_dagster.manifest.source_config import (
 )
 from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec, LateSpec
 
+BUILT_SOURCES = ("files", "postgres", "rest", "github")
+_SOURCES_ONLY = frozenset(BUILT_SOURCES) - {"postgres"}
+
 
 def _connector_of(value: Any) -> str | None:
     """The tag of a source or destination: its connector if it is built, else `other`."""
     connector = value.get("connector") if isinstance(value, dict) else getattr(value, "connector", None)
     if not isinstance(connector, str):
         return "other" if isinstance(value, dict) else None
-    return connector if connector in ("files", "postgres", "rest", "context") else "other"
+    return connector if connector in (*BUILT_SOURCES, "context") else "other"
 
 
 def _source_tag(value: Any) -> str | None:
@@ -63,7 +67,7 @@ def _source_tag(value: Any) -> str | None:
 def _destination_tag(value: Any) -> str | None:
     if isinstance(value, str):
         return "name"
-    return "other" if _connector_of(value) in ("files", "rest") else _connector_of(value)
+    return "other" if _connector_of(value) in _SOURCES_ONLY else _connector_of(value)
 
 
 class FilesSource(Model):
@@ -87,12 +91,19 @@ class RestSource(Model):
     config: RestConfig = Field(description="Where the API is, and how it is asked.")
 
 
+class GithubSource(Model):
+    """What belongs to a repository of GitHub."""
+
+    connector: Literal["github"] = Field(description="GitHub's REST API: its tables are known by name.")
+    config: GithubConfig = Field(description="Which repository.")
+
+
 class OtherSource(Model):
     """A connector that this version does not build yet."""
 
     connector: Text = Field(
         description="A connector that is not built yet.",
-        json_schema_extra={"not": {"enum": ["files", "postgres", "rest"]}},
+        json_schema_extra={"not": {"enum": list(BUILT_SOURCES)}},
     )
     config: dict[str, JsonValue] = Field(default_factory=dict, description="The connector's own settings.")
 
@@ -101,6 +112,7 @@ SourceSpec = Annotated[
     Annotated[FilesSource, Tag("files")]
     | Annotated[PostgresSource, Tag("postgres")]
     | Annotated[RestSource, Tag("rest")]
+    | Annotated[GithubSource, Tag("github")]
     | Annotated[OtherSource, Tag("other")],
     Discriminator(_source_tag),
 ]

@@ -21,11 +21,10 @@ def others(problems: tuple[Problem, ...]) -> list[Problem]:
     return [problem for problem in problems if REFUSED not in problem.message]
 
 
-def test_the_seed_project_is_refused_for_its_connectors_its_sync_and_an_unset_secret_only(read: Read) -> None:
+def test_the_seed_project_is_refused_for_its_shop_its_sync_and_an_unset_secret_only(read: Read) -> None:
     problems = read(SEED_PROJECT).problems
     assert [(p.line, p.message) for p in problems] == [
         (9, "`[sync]` is not yet built"),
-        (17, "source: the connector `github` is not yet built"),
         (24, "source: the connector `shopify` is not yet built"),
         (25, "the secret `SHOPIFY_TOKEN` is not set"),
     ]
@@ -37,10 +36,12 @@ def test_the_context_path_of_the_seed_is_taken_with_a_warning(read: Read) -> Non
     assert "no effect" in warning.message
 
 
-def test_the_seed_json_pipeline_and_the_seed_backfill_are_refused_for_their_connector_only(read: Read) -> None:
-    problems = read(SEED_BACKFILL, {"github-issues.json": SEED_JSON}).problems
-    assert len(problems) == 2
-    assert others(problems) == []
+def test_the_seed_json_pipeline_is_taken(read: Read) -> None:
+    assert read(None, {"github-issues.json": SEED_JSON}).problems == ()
+
+
+def test_the_seed_backfill_is_taken(read: Read) -> None:
+    assert read(SEED_BACKFILL).problems == ()
 
 
 def test_every_quality_key_of_the_seed_is_taken(read: Read) -> None:

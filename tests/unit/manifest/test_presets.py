@@ -1,0 +1,113 @@
+"""APIs that are known by name: what their pipelines come to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hakiri_dagster.manifest.tables import Pipeline, Table
+from tests.unit.manifest.conftest import Load, Read
+from tests.unit.manifest.samples import SEED_BACKFILL, SEED_JSON
+
+TOKEN = {"GITHUB_TOKEN": "gh-s3cret-token"}
+
+
+def github(*tables: Any, config: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
+    source = {"connector": "github", "config": {"repo": "owner/name"} | (config or {})}
+    return {"gh.json": json.dumps({"id": "gh", "source": source, "tables": list(tables)} | more)}
+
+
+def pipeline(load: Load, files: dict[str, str], env: dict[str, str] | None = None) -> Pipeline:
+    (found,) = load(None, files, env).pipelines
+    return found
+
+
+def table(load: Load, files: dict[str, str], env: dict[str, str] | None = None) -> Table:
+    (found,) = pipeline(load, files, env).tables
+    return found
+
+
+def test_the_seeds_example_comes_to_tables_that_can_be_loaded(load: Load) -> None:
+    seed = pipeline(load, {"github-issues.json": SEED_JSON})
+    assert [(t.name, t.path, t.cursor, t.mode, t.primary_key) for t in seed.tables] == [
+        ("issues", "/repos/OpenHackersClub/gctrl/issues", "updated_at", "upsert", ("id",)),
+        ("pull_requests", "/repos/OpenHackersClub/gctrl/pulls", "updated_at", "upsert", ("id",)),
+        ("comments", "/repos/OpenHackersClub/gctrl/issues/comments", "updated_at", "upsert", ("id",)),
+    ]
+    assert {t.source.config["base_url"] for t in seed.tables} == {"https://api.github.com"}
+    assert str(seed.rate_budget) == "60/h"
+
+
+def test_the_seeds_backfill_is_over_what_is_known_of_github(load: Load) -> None:
+    (historical,) = load(SEED_BACKFILL).pipelines
+    assert str(historical.rate_budget) == "60/min"
+    assert historical.tables[0].backfill.window == "30d"
+    assert historical.tables[0].backfill.parallelism == 4
+
+
+def test_a_token_is_sent_and_gives_the_budget_that_github_documents(load: Load) -> None:
+    found = pipeline(load, github("issues", config={"token": "${GITHUB_TOKEN}"}), TOKEN)
+    assert found.tables[0].source.config["auth"] == {"type": "bearer", "token": TOKEN["GITHUB_TOKEN"]}
+    assert str(found.rate_budget) == "5000/h"
+    assert found.tables[0].backfill.window == "1mo"
+    assert TOKEN["GITHUB_TOKEN"] not in repr(found)
+
+
+def test_windows_are_long_where_requests_are_few(load: Load) -> None:
+    assert table(load, github("issues")).backfill.window == "1y"
+
+
+@pytest.mark.parametrize("section", ["pipeline", "table"])
+def test_what_the_manifest_says_goes_before_what_is_known(load: Load, section: str) -> None:
+    said: dict[str, Any] = {"backfill": {"window": "1w"}, "load": {"mode": "append"}}
+    files = github("issues", **said) if section == "pipeline" else github({"name": "issues"} | said)
+    found = table(load, files)
+    assert (found.backfill.window, found.mode) == ("1w", "append")
+
+
+def test_parameters_and_columns_are_added_to_those_that_are_known(load: Load) -> None:
+    more = {"name": "issues", "params": {"labels": "bug", "per_page": 10}, "columns": {"body": "varchar(100)"}}
+    found = table(load, github(more))
+    assert found.endpoint["params"] == {
+        "sort": "updated", "per_page": 10, "direction": "asc", "state": "all", "labels": "bug",
+    }  # fmt: skip
+    assert found.columns["body"] == "varchar(100)"
+    assert found.columns["updated_at"] == "timestamptz"
+
+
+def test_a_table_without_a_cursor_is_loaded_whole(load: Load) -> None:
+    assert table(load, github({"name": "issues", "incremental": False})).cursor is None
+    assert table(load, github("issues", incremental=False)).cursor is None
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (github("stars"), "`github` has no table `stars`"),
+        (
+            github("issues", incremental="created_at"),
+            "the API cannot be asked for ranges of its cursor",
+        ),
+        (
+            github({"name": "issues", "load": {"mode": "incremental_watermark", "watermark_column": "created_at"}}),
+            "the API cannot be asked for ranges of its cursor",
+        ),
+        (github("issues", config={"repo": "linux"}), "`linux` is not a repository"),
+        (github("issues", config={"repo": "a/.."}), "`a/..` is not a repository"),
+        (github("issues", config={"repo": "a/b/c"}), "`a/b/c` is not a repository"),
+        (github("issues", config={"token": "gh-plain"}), "a secret is not written into a manifest"),
+        (github("issues", config={"base_url": "http://10.0.0.1"}), "the API is refused"),
+    ],
+    ids=["no such table", "cursor", "watermark", "no owner", "dots", "too long", "secret", "private network"],
+)
+def test_what_is_wrong_is_told_at_its_place(read: Read, files: dict[str, str], told: str) -> None:
+    (problem,) = read(None, files).problems
+    assert told in problem.message
+    assert "gh-plain" not in str(problem)
+
+
+def test_another_endpoint_is_a_table_as_with_rest(load: Load) -> None:
+    found = table(load, github({"name": "labels", "path": "/repos/owner/name/labels"}))
+    assert (found.path, found.cursor) == ("/repos/owner/name/labels", None)
