@@ -60,3 +60,16 @@ class GithubConfig(RequestSettings):
         default="https://api.github.com",
         description="Where the API is; of GitHub Enterprise `https://<host>/api/v3`.",
     )
+
+
+class StripeConfig(RequestSettings):
+    """What `connector = "stripe"` asks."""
+
+    api_key: HeaderValue = Field(repr=False, min_length=1, description="`${NAME}`: a key that may read.")
+    version: HeaderValue = Field(
+        default="2024-06-20", min_length=1, description="The version of the API whose objects are asked for."
+    )
+    account: HeaderValue | None = Field(
+        default=None, min_length=1, description="The connected account (`acct_…`) that is read. Default: the key's own."
+    )
+    base_url: BaseUrl = Field(default="https://api.stripe.com/v1", description="Where the API is.")

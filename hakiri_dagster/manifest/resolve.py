@@ -23,6 +23,7 @@ from hakiri_dagster.manifest.spec import (
     PipelineSpec,
     PostgresSource,
     RestSource,
+    StripeSource,
     TableSpec,
 )
 from hakiri_dagster.manifest.tables import Endpoint, Origin, Pipeline, Table
@@ -89,7 +90,7 @@ def _source(spec: PipelineSpec, root: Path) -> Endpoint | None:
             return Endpoint("rest", as_config(config))
         case OtherSource():
             return None
-        case GithubSource():
+        case GithubSource() | StripeSource():
             raise AssertionError("a preset was written out when it was read")
 
 

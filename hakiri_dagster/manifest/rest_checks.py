@@ -17,7 +17,7 @@ from hakiri_dagster.manifest.tables import Pipeline, Table
 
 _CONFIG: KeyPath = ("source", "config")
 _SECRETS: Mapping[str, str] = {"bearer": "token", "basic": "password", "header": "value", "query": "value"}
-_OF_PRESETS: Mapping[str, str] = {"github": "token"}
+_OF_PRESETS: Mapping[str, str] = {"github": "token", "stripe": "api_key"}
 """Where presets have their secret."""
 _APIS = frozenset({"rest", *_OF_PRESETS})
 _OF_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})

@@ -137,6 +137,18 @@ class CursorPages(Model):
     )
 
 
+class LastRecordPages(Model):
+    """The next request names the last record that has come."""
+
+    type: Literal["last_record"] = Field(description="The last record's id leads to the next page.")
+    id: DottedPath = Field(default="id", description="The dotted path of the id in a record.")
+    param: Text = Field(default="starting_after", description="The parameter that the id is given in.")
+    more: DottedPath | None = Field(
+        default=None,
+        description="The dotted path of `true` where pages follow. Default: the first empty page is the end.",
+    )
+
+
 class NumberedPages(Model):
     """Pages have numbers."""
 
@@ -164,7 +176,8 @@ class OffsetPages(Model):
 
 
 PaginationSpec = Annotated[
-    NoPages | LinkPages | NextUrlPages | CursorPages | NumberedPages | OffsetPages, Field(discriminator="type")
+    NoPages | LinkPages | NextUrlPages | CursorPages | LastRecordPages | NumberedPages | OffsetPages,
+    Field(discriminator="type"),
 ]
 
 
@@ -259,5 +272,5 @@ class CursorParams(Model):
         return self
 
 
-ENDPOINT_KEYS = {"params", "records", "flatten", "pagination", "cursor_params"}
+ENDPOINT_KEYS = {"params", "records", "flatten", "epochs", "pagination", "cursor_params"}
 """The keys of a table that only a REST API knows."""

@@ -35,7 +35,7 @@ from hakiri_dagster.manifest.field_types import (
 )
 from hakiri_dagster.manifest.flat_keys import fold_flat_keys
 from hakiri_dagster.manifest.load_spec import LoadSpec
-from hakiri_dagster.manifest.preset_spec import GithubConfig
+from hakiri_dagster.manifest.preset_spec import GithubConfig, StripeConfig
 from hakiri_dagster.manifest.rates import MOST_A_SECOND
 from hakiri_dagster.manifest.rest_spec import CursorParams, DottedPath, Flatten, PaginationSpec, Params, RestConfig
 from hakiri_dagster.manifest.rule_spec import RowRules
@@ -48,7 +48,7 @@ from hakiri_dagster.manifest.source_config import (
 )
 from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec, LateSpec
 
-BUILT_SOURCES = ("files", "postgres", "rest", "github")
+BUILT_SOURCES = ("files", "postgres", "rest", "github", "stripe")
 _SOURCES_ONLY = frozenset(BUILT_SOURCES) - {"postgres"}
 
 
@@ -98,6 +98,13 @@ class GithubSource(Model):
     config: GithubConfig = Field(description="Which repository.")
 
 
+class StripeSource(Model):
+    """The objects of an account of Stripe."""
+
+    connector: Literal["stripe"] = Field(description="Stripe's API, or one like it: its tables are known by name.")
+    config: StripeConfig = Field(description="Whose account.")
+
+
 class OtherSource(Model):
     """A connector that this version does not build yet."""
 
@@ -113,6 +120,7 @@ SourceSpec = Annotated[
     | Annotated[PostgresSource, Tag("postgres")]
     | Annotated[RestSource, Tag("rest")]
     | Annotated[GithubSource, Tag("github")]
+    | Annotated[StripeSource, Tag("stripe")]
     | Annotated[OtherSource, Tag("other")],
     Discriminator(_source_tag),
 ]
@@ -260,6 +268,10 @@ class TableSpec(Model):
         default=False,
         description="`rest`: objects whose members become columns (`user.login` → `user_login`): all, or those named."
         " Others are kept as `jsonb`, as lists are.",
+    )
+    epochs: tuple[Text, ...] = Field(
+        default=(),
+        description="`rest`: columns that the API gives as seconds since 1970: they are loaded as `timestamptz`.",
     )
     pagination: PaginationSpec | None = Field(
         default=None, description="`rest`: how pages follow each other, over the source's."

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.client import Client
+from hakiri_dagster.connectors.rest.json_text import value_at
 from hakiri_dagster.connectors.rest.pages import Page, path_of
 from hakiri_dagster.connectors.rest.urls import with_params
 from hakiri_dagster.errors import SourceError
@@ -104,6 +105,30 @@ class BodyCursor:
         if isinstance(token, bool) or not isinstance(token, str | int):
             raise _odd(client, page, self.path, "no token")
         return _at(page.at, [(self.param, str(token))])
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """The next request names the last record that has come. `more`: where the body says whether pages follow."""
+
+    id: str
+    param: str
+    more: str | None = None
+
+    def first_params(self) -> Pairs:
+        return ()
+
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        more = None if self.more is None else page.document.at(path_of(self.more))
+        if (self.more is not None and more is not True) or (self.more is None and not page.records):
+            return None
+        last = value_at(page.records[-1].value, path_of(self.id)) if page.records else None
+        if isinstance(last, bool) or not isinstance(last, str | int) or last == "":
+            raise SourceError(
+                f"{client.shown(page.at)}: the last record has no `{self.id}`, after which the next page is asked for",
+                hint="`id` under `pagination` is the dotted path of what tells records apart",
+            )
+        return _at(page.at, [(self.param, str(last))])
 
 
 @dataclass(frozen=True, slots=True)

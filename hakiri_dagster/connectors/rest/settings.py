@@ -9,8 +9,10 @@ from pydantic import Field
 
 from hakiri_dagster.connectors.rest.api import Api, Credentials, Pairs, Patience, Timeouts
 from hakiri_dagster.connectors.rest.flattening import Flattening
+from hakiri_dagster.connectors.rest.moments import Moments
 from hakiri_dagster.connectors.rest.pagination import (
     BodyCursor,
+    LastRecord,
     LinkHeader,
     NextUrl,
     Offset,
@@ -21,7 +23,7 @@ from hakiri_dagster.connectors.rest.pagination import (
 from hakiri_dagster.connectors.rest.ranges import CursorParams
 from hakiri_dagster.connectors.rest.walk import Collection
 from hakiri_dagster.manifest import rest_spec as spec
-from hakiri_dagster.manifest.field_types import Model
+from hakiri_dagster.manifest.field_types import Model, Text
 
 _MIB = 1 << 20
 
@@ -32,6 +34,7 @@ class EndpointConfig(Model):
     params: spec.Params = Field(default_factory=dict)
     records: spec.DottedPath | None = None
     flatten: spec.Flatten = False
+    epochs: tuple[Text, ...] = ()
     pagination: spec.PaginationSpec | None = None
     cursor_params: spec.CursorParams | None = None
 
@@ -56,6 +59,7 @@ def collection_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str, 
         most_pages=config.max_pages,
         has_key=has_key,
         flattening=Flattening.of(endpoint.flatten),
+        moments=Moments(frozenset(endpoint.epochs)),
     )
 
 
@@ -111,6 +115,8 @@ def _pagination(said: spec.PaginationSpec) -> Pagination:
             return NextUrl(said.next)
         case spec.CursorPages():
             return BodyCursor(said.next, said.param, said.more)
+        case spec.LastRecordPages():
+            return LastRecord(said.id, said.param, said.more)
         case spec.NumberedPages():
             return PageNumber(said.param, said.first, _size(said), said.total)
         case spec.OffsetPages():

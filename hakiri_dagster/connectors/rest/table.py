@@ -67,7 +67,7 @@ class RestTable:
         """Of all that tells which records there are and what they are made of."""
         asked = self.collection
         place = self.api.base_url, asked.path, asked.params, asked.records
-        told = repr((place, str(asked.flattening), sorted(self.columns.items())))
+        told = repr((place, str(asked.flattening), str(asked.moments), sorted(self.columns.items())))
         return hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
 
     @property
@@ -143,7 +143,7 @@ class RestTable:
         return self._flattened(first_page(client, self.collection, params)) if params else None
 
     def _flattened(self, page: Page) -> Sequence[Record]:
-        return [self.collection.flattening(record) for record in page.records]
+        return [self.collection.shaped(record) for record in page.records]
 
     def _pages(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk]) -> DataFrame:
         verbatim = Verbatim.of(schema.columns)

@@ -20,6 +20,7 @@ from hakiri_dagster.connectors.rest.circles import CircleWatch
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.flattening import Flattening
 from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.moments import Moments
 from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.pages import Page, fetch
 from hakiri_dagster.connectors.rest.pagination import Pagination
@@ -43,6 +44,10 @@ class Collection:
     most_pages: int
     has_key: bool = False
     flattening: Flattening = field(default_factory=Flattening)
+    moments: Moments = field(default_factory=Moments)
+
+    def shaped(self, record: Record) -> Record:
+        return self.moments(self.flattening(record))
 
 
 def first_page(client: Client, collection: Collection, params: Pairs = ()) -> Page:
@@ -71,7 +76,7 @@ def walked(
         watch.asks(at)
         page = fetch(client, at, collection.records)
         watch.sees(page)
-        records = [collection.flattening(record) for record in page.records]
+        records = [collection.shaped(record) for record in page.records]
         new = passed.unseen(records)
         if following is not None:
             following.takes(new, client.shown(page.at))

@@ -11,9 +11,10 @@ from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.presets.contract import Preset
 from hakiri_dagster.manifest.presets.github import github
-from hakiri_dagster.manifest.spec import GithubSource, PipelineSpec, RestSource, TableSpec
+from hakiri_dagster.manifest.presets.stripe import stripe
+from hakiri_dagster.manifest.spec import GithubSource, PipelineSpec, RestSource, StripeSource, TableSpec
 
-_MERGED = ("params", "columns", "renamed", "tags")
+_MERGED = ("params", "columns")
 """Keys of a table that add to what the preset says; the others replace it."""
 
 
@@ -21,6 +22,8 @@ def preset_of(spec: PipelineSpec) -> Preset | None:
     match spec.source:
         case GithubSource(config=config):
             return github(config)
+        case StripeSource(config=config):
+            return stripe(config)
         case _:
             return None
 
@@ -73,6 +76,8 @@ def _table(spec: PipelineSpec, preset: Preset, table: TableSpec) -> TableSpec:
         return table
     update: dict[str, Any] = {name: getattr(table, name) for name in table.model_fields_set}
     update |= {name: {**getattr(known, name), **update[name]} for name in _MERGED if name in update}
+    if "epochs" in update:
+        update["epochs"] = (*known.epochs, *table.epochs)
     if known.backfill is not None:
         update["backfill"] = overlay(overlay(known.backfill, spec.backfill), table.backfill)
     if known.load is not None:

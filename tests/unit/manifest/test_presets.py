@@ -108,6 +108,37 @@ def test_what_is_wrong_is_told_at_its_place(read: Read, files: dict[str, str], t
     assert "gh-plain" not in str(problem)
 
 
+def stripe(*tables: Any, **more: Any) -> dict[str, str]:
+    source = {"connector": "stripe", "config": {"api_key": "${STRIPE_KEY}"}}
+    return {"pay.json": json.dumps({"id": "pay", "source": source, "tables": list(tables)} | more)}
+
+
+KEY = {"STRIPE_KEY": "rk-s3cret"}
+
+
+def test_stripes_objects_are_known_by_name(load: Load) -> None:
+    found = pipeline(load, stripe("charges", "customers", "invoices"), KEY)
+    assert [(t.path, t.cursor, t.mode, t.endpoint["records"]) for t in found.tables] == [
+        ("/charges", "created", "upsert", "data"),
+        ("/customers", "created", "upsert", "data"),
+        ("/invoices", "created", "upsert", "data"),
+    ]
+    assert str(found.rate_budget) == "25/s"
+    assert found.tables[0].backfill.start_from == "2011-01-01"
+    assert KEY["STRIPE_KEY"] not in repr(found)
+
+
+def test_times_that_a_table_adds_do_not_take_the_cursor_away(load: Load) -> None:
+    found = table(load, stripe({"name": "charges", "epochs": ["captured_at"]}), KEY)
+    assert found.endpoint["epochs"] == ["created", "captured_at"]
+
+
+def test_a_key_is_not_written_into_a_manifest(read: Read) -> None:
+    files = {"pay.json": stripe("charges")["pay.json"].replace("${STRIPE_KEY}", "rk-plain")}
+    (problem,) = read(None, files).problems
+    assert problem.message == "a secret is not written into a manifest"
+
+
 def test_another_endpoint_is_a_table_as_with_rest(load: Load) -> None:
     found = table(load, github({"name": "labels", "path": "/repos/owner/name/labels"}))
     assert (found.path, found.cursor) == ("/repos/owner/name/labels", None)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
-from hakiri_dagster.connectors.contract import Discovery, Known
-from hakiri_dagster.connectors.network import Network
-from hakiri_dagster.connectors.registry import source_table
-from hakiri_dagster.connectors.rest.client import Client
-from hakiri_dagster.connectors.rest.ranges import PositionOf, as_position
+from hakiri_dagster.connectors.rest.ranges import as_position
 from hakiri_dagster.connectors.rest.table import RestTable
-from hakiri_dagster.connectors.rest.walk import walked
-from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.planning.chunks import Interval
+from tests.integration.connectors.rest import preset_tables
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, said, serving
 from tests.integration.connectors.rest.github_api import REPO, Github, written
+from tests.integration.connectors.rest.preset_tables import preset_table
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -31,32 +25,14 @@ def day(number: float) -> datetime:
 
 
 def table_of(root: Path, api: ApiServer, name: str, **config: Any) -> RestTable:
-    folder = root / "manifests" / "pipelines"
-    folder.mkdir(parents=True, exist_ok=True)
-    source = {"connector": "github", "config": {"repo": REPO, "base_url": api.url, "retry": {"first_pause": 0.01}}}
-    source["config"] |= config  # type: ignore[operator]  # a dict
-    (folder / "gh.json").write_text(json.dumps({"id": "gh", "source": source, "tables": [name]}))
-    project = load_project(root, {"HAKIRI_WEBHOOKS_TO_LOOPBACK": "true", "GITHUB_TOKEN": "gh-s3cret"})
-    found = source_table(project.tables[0], network=Network(allow_loopback=True))
-    assert isinstance(found, RestTable)
-    return found
+    env = {"GITHUB_TOKEN": "gh-s3cret"}
+    return preset_table(root, "github", {"repo": REPO, "base_url": api.url} | config, name, env)
 
 
-def no_spark() -> NoReturn:
-    raise AssertionError("Spark was asked for")
-
-
-def discovered(table: RestTable) -> Discovery:
-    return table.discover(cursor="updated_at", known=Known(), spark=no_spark)
-
-
-def read(table: RestTable, lower: datetime | None = None, upper: datetime | None = None) -> Sequence[Mapping[str, Any]]:
-    interval = Interval(*(None if end is None else as_position(end) for end in (lower, upper)))
-    assert table.asked is not None
-    order = table.asked.order_of(PositionOf("updated_at", "timestamp"), interval)
-    with closing(Client(table.api, table.network, pause=lambda _: None)) as client:
-        pages = list(walked(client, table.collection, table.asked.asked(interval), order))
-    return [record.value for page in pages for record in page]
+discovered, read = (
+    partial(preset_tables.discovered, cursor="updated_at"),
+    partial(preset_tables.read, cursor="updated_at"),
+)
 
 
 def numbers(rows: Sequence[Mapping[str, Any]]) -> list[int]:
