@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from sqlalchemy import Row
 
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, Part, SourceFile, WholeTable
 from hakiri_dagster.planning.intervals import Intervals
 from hakiri_dagster.planning.states import ChunkState
 
@@ -63,10 +63,10 @@ def from_row(row: Row[Any]) -> ChunkState:
 
 def bounds_to_json(bounds: Bounds) -> str:
     match bounds:
-        case CursorRange(Interval(lower, upper)):
-            return json.dumps({"cursor": [lower, upper]})
-        case NullCursor():
-            return '{"cursor": null}'
+        case CursorRange(Interval(lower, upper), part):
+            return json.dumps({"cursor": [lower, upper], **_part_to_json(part)})
+        case NullCursor(part):
+            return json.dumps({"cursor": None, **_part_to_json(part)})
         case SourceFile(path, content_hash):
             return json.dumps({"file": path, "hash": content_hash})
         case WholeTable():
@@ -77,14 +77,22 @@ def bounds_to_json(bounds: Bounds) -> str:
 
 def bounds_from_json(text: str) -> Bounds:
     match json.loads(text):
+        case {"cursor": [lower, upper], "part": [column, value]}:
+            return CursorRange(Interval(lower, upper), Part(column, value))
         case {"cursor": [lower, upper]}:
             return CursorRange(Interval(lower, upper))
+        case {"cursor": None, "part": [column, value]}:
+            return NullCursor(Part(column, value))
         case {"cursor": None}:
             return NullCursor()
         case {"file": path, "hash": content_hash}:
             return SourceFile(path, content_hash)
         case _:
             return WholeTable()
+
+
+def _part_to_json(part: Part | None) -> dict[str, list[str]]:
+    return {} if part is None else {"part": [part.column, part.value]}
 
 
 def intervals_to_json(intervals: Intervals) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
+from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.plan import (
     CarryOver,
     ChangeTarget,
@@ -46,19 +47,28 @@ def _limits(limits: Limits) -> Iterator[str]:
 def _table(table: TablePlan) -> list[str]:
     new = " (new)" if table.is_new else ""
     head = f"{table.pipeline_id}/{table.table} → {table.target} [{table.mode}]{new}"
+    lines = list(_cursor(table.hint))
     owed = [gap.key for gap in table.gaps if gap.owed]
-    lines = [line for stage in table.stages for line in _stage(stage)]
+    lines += [line for stage in table.stages for line in _stage(stage)]
     if owed:
         lines.append(
             f"  {len(owed)} of them published before, of which the ledger knows nothing any more: {some(owed)}"
         )
     if table.error is not None:
         lines.append(f"! {table.error}")
-    if not lines:
+    if not table.stages and table.error is None:
         lines.append("= nothing to do")
     lines += [f"warning: {warning}" for warning in table.warnings]
     lines += _wiped(table)
     return [head, *(f"  {line}" for line in lines)]
+
+
+def _cursor(hint: BackfillHint | None) -> Iterator[str]:
+    """What is not said of every cursor."""
+    if hint is None or hint.kind == "monotonic":
+        return
+    keys = (f"{len(key.values)} of {key.column} ({some(key.values)})" for key in hint.partition_keys)
+    yield ": ".join([f"cursor of the kind {hint.kind}", *keys])
 
 
 def _gone(table: TablePlan) -> list[str]:
@@ -139,6 +149,8 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "mode": table.mode,
         "new": table.is_new,
         "verdict": table.verdict,
+        "cursor_kind": None if table.hint is None else table.hint.kind,
+        "parts": {} if table.hint is None else {key.column: list(key.values) for key in table.hint.partition_keys},
         "chunks": {
             "due": list(table.loads),
             "done": table.chunks.done,

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.errors import HakiriError
-from hakiri_dagster.planning.chunks import CursorKind, Extent, Slice, SourceFile
+from hakiri_dagster.planning.backfill_hint import BackfillHint
+from hakiri_dagster.planning.chunks import CursorKind, Extent, Part, Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.quality.measures import Form
@@ -162,6 +163,9 @@ class Discovery:
     """Why a file cannot be read, by path. It is among `files`, so that its chunk fails and the others do not; its
     content hash only tells it from what it was and will be."""
 
+    parts: Mapping[Part, Extent] = field(default_factory=dict)
+    """What each part holds, where the table has some and a cursor was asked for; `extent` is then of all of them."""
+
     @property
     def source_files(self) -> tuple[SourceFile, ...]:
         return tuple(SourceFile(f.path, f.content_hash) for f in self.files)
@@ -203,6 +207,11 @@ class SourceTable(Protocol):
     @property
     def chunked_by_file(self) -> bool:
         """Without a cursor, each file is a chunk; else the whole table is one."""
+        ...
+
+    @property
+    def hint(self) -> BackfillHint:
+        """How its history can be pulled: known from its settings, without any I/O."""
         ...
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 from hakiri_dagster.errors import Problem, UnsafeUrl
 from hakiri_dagster.manifest.api_urls import ALLOWED, joined, judged
 from hakiri_dagster.manifest.field_types import quoted
+from hakiri_dagster.manifest.parting import as_if_filled, mentions, placeholder, placeholders_in
 from hakiri_dagster.manifest.places import Entry, value_at
 from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.references import Filled, is_one_reference, names_in
@@ -55,6 +56,33 @@ def cursor_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Prob
             if complaint is not None:
                 message, hint = complaint
                 yield declared.entry.problem(("tables", index), f"table {quoted(table.name)}: {message}", hint)
+
+
+def part_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Problem]:
+    """A key that no request names would have every part ask for the same rows."""
+    for declared, pipeline in pairs:
+        for index, table in enumerate(pipeline.tables):
+            if table.source.connector != "rest":
+                continue
+            for message, hint in _parts(table):
+                yield declared.entry.problem(("tables", index), f"table {quoted(table.name)}: {message}", hint)
+
+
+def _parts(table: Table) -> Iterator[tuple[str, str | None]]:
+    own, of_source = table.endpoint.get("partition_keys"), table.source.config.get("partition_keys") or {}
+    path, keys = table.path or table.name, of_source if own is None else own
+    for key in own or {}:
+        if not mentions(key, path, table.endpoint.get("params", {})):
+            yield (
+                f"neither its path nor its parameters name the partition key {quoted(key)}",
+                f"write {quoted(placeholder(key))} where its value stands, or take the key out",
+            )
+    for name in placeholders_in(path):
+        if name not in keys:
+            yield f"its path holds {quoted(placeholder(name))}, which no partition key is called", "check its spelling"
+    for key in keys:
+        if table.columns.get(key, "text") not in ("text", "varchar"):
+            yield f"the partition key {quoted(key)} is a column of text", "take it out of `columns`"
 
 
 def _cursor(table: Table) -> tuple[str, str] | None:
@@ -144,7 +172,7 @@ def _path(entry: Entry, filled: Filled, index: int, *, allow_loopback: bool) -> 
         except UnsafeUrl:
             return  # told once, where it is written
         try:
-            judged(joined(base, path), allow_loopback=allow_loopback)
+            judged(joined(base, as_if_filled(path)), allow_loopback=allow_loopback)
         except UnsafeUrl as error:
             yield entry.problem(at, f"table {name}: {error.what}", ALLOWED)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from hakiri_dagster.manifest.field_types import Flag, Model, Number, Text, Whole, quoted, wrong
+from hakiri_dagster.manifest.parting import PartitionKeys
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "te", "upgrade"})
@@ -221,6 +222,10 @@ class RestConfig(Model):
     max_connections: Whole = Field(
         default=4, ge=1, le=64, description="How many chunks of one table are asked for at once, at most."
     )
+    partition_keys: PartitionKeys = Field(
+        default_factory=dict,
+        description="What the API keeps apart, for tables whose `path` or `params` name it, like `{repo}`.",
+    )
 
 
 CursorFormat = Literal["iso8601", "date", "epoch", "epoch_ms", "number"]
@@ -272,5 +277,5 @@ class CursorParams(Model):
         return self
 
 
-ENDPOINT_KEYS = {"params", "records", "flatten", "epochs", "pagination", "cursor_params"}
+ENDPOINT_KEYS = {"params", "records", "flatten", "epochs", "pagination", "cursor_params", "partition_keys"}
 """The keys of a table that only a REST API knows."""

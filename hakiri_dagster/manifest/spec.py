@@ -35,6 +35,7 @@ from hakiri_dagster.manifest.field_types import (
 )
 from hakiri_dagster.manifest.flat_keys import fold_flat_keys
 from hakiri_dagster.manifest.load_spec import LoadSpec
+from hakiri_dagster.manifest.parting import PartitionKeys
 from hakiri_dagster.manifest.preset_spec import GithubConfig, StripeConfig
 from hakiri_dagster.manifest.rates import MOST_A_SECOND
 from hakiri_dagster.manifest.rest_spec import CursorParams, DottedPath, Flatten, PaginationSpec, Params, RestConfig
@@ -278,6 +279,11 @@ class TableSpec(Model):
     )
     cursor_params: CursorParams | None = Field(
         default=None, description="`rest`: how a range of the cursor (`incremental`) is asked for."
+    )
+    partition_keys: PartitionKeys | None = Field(
+        default=None,
+        description='`rest`: what the API keeps apart, over the source\'s, like `{ repo = ["owner/one"] }`: each value'
+        " stands for `{repo}` in `path` and `params`, is a column of its own, and has a history of its own.",
     )
     primary_key: ColumnNames | None = Field(default=None, description="The columns that tell rows apart.")
     columns: dict[Text, ColumnType] = Field(

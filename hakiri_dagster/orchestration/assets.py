@@ -34,6 +34,7 @@ from hakiri_dagster.orchestration.names import (
     op_name,
     pool_name,
 )
+from hakiri_dagster.orchestration.part_partitions import event_key, open_windows
 from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.orchestration.profile_events import LOAD
 from hakiri_dagster.orchestration.resources import OpenProject
@@ -117,7 +118,8 @@ class _RunEvents:
         self._table = table
         ordered = ordered_keys(context.instance, partitions)
         self._partitions = frozenset(ordered)
-        self._open_window = ordered[-1] if ordered else None
+        self._dagsters = partitions
+        self._open_windows = open_windows(ordered)
         self._loads = loads
         self._keys = list(context.partition_keys)
         checks_have_partitions = partitions_of_checks(partitions) is not None
@@ -132,7 +134,7 @@ class _RunEvents:
             keys=(*self._keys, *along),
             due_only=DUE_ONLY_TAG in tags,
             partitions=self._partitions,
-            open_window=self._open_window in self._keys,
+            open_windows=frozenset(part for part, last in self._open_windows.items() if last in self._keys),
             published_by=self._earlier_tries(),
         )
 
@@ -193,7 +195,9 @@ class _RunEvents:
             if not name.startswith(f"{LOAD}/")
         }
         self._context.log_event(
-            dg.AssetObservation(asset_key=asset_key(self._table), partition=partition, metadata=told)
+            dg.AssetObservation(
+                asset_key=asset_key(self._table), partition=event_key(self._dagsters, partition), metadata=told
+            )
         )
 
     def _skipped(self, step: SkippedChunk) -> None:
@@ -208,7 +212,9 @@ class _RunEvents:
 
     def _materialized(self, partition: str, metadata: Metadata) -> None:
         self._context.log_event(
-            dg.AssetMaterialization(asset_key=asset_key(self._table), partition=partition, metadata=metadata)
+            dg.AssetMaterialization(
+                asset_key=asset_key(self._table), partition=event_key(self._dagsters, partition), metadata=metadata
+            )
         )
 
     def _note_failure(self, chunk: FailedChunk) -> None:

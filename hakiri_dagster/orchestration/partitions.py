@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -12,10 +12,12 @@ from hakiri_dagster.connectors.contract import SourceTable
 from hakiri_dagster.errors import PlanError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key, partitions_name
-from hakiri_dagster.pipeline.shapes import shape_of
+from hakiri_dagster.orchestration.part_partitions import event_key, in_parts, windows_of
+from hakiri_dagster.pipeline.shapes import shape_of, window_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import FULL_KEY
 from hakiri_dagster.planning.generations import parse_plan_text
+from hakiri_dagster.planning.parts import bare_key
 from hakiri_dagster.planning.windows import CronWindow, from_position, parse_window, to_position
 
 
@@ -26,14 +28,15 @@ def partitions_of(table: Table, source: SourceTable, plan: StoredPlan | None) ->
         case "files":
             return dynamic_partitions(table)
         case "cursor":
-            return _window_partitions(table, plan)
+            return in_parts(_window_partitions(table, source, plan), source.hint)
 
 
-def _window_partitions(table: Table, plan: StoredPlan | None) -> dg.PartitionsDefinition:
+def _window_partitions(table: Table, source: SourceTable, plan: StoredPlan | None) -> dg.PartitionsDefinition:
     """What kind the cursor has is known from the first plan on; before it, what the manifest's window suggests."""
     planned = parse_plan_text(plan.text) if plan is not None else None
-    kind = planned[0] if planned is not None else "numeric" if isinstance(table.backfill.window, int) else "timestamp"
-    window = parse_window(table.backfill.window, kind)
+    declared = window_of(table, source.hint)
+    kind = planned[0] if planned is not None else "numeric" if isinstance(declared, int) else "timestamp"
+    window = parse_window(declared, kind)
     if window.cron is None:
         return dynamic_partitions(table)
     # Before the first plan the start is not known: then only the open window is there.
@@ -69,7 +72,7 @@ def ordered_keys(instance: dg.DagsterInstance, partitions: dg.PartitionsDefiniti
 
 def require_known(table: Table, partitions: dg.PartitionsDefinition, survey: Survey) -> None:
     """Before the first plan the cursor's kind is a guess. Runs load the project anew, and would not know the keys."""
-    if type(partitions) is not type(partitions_of(table, survey.source, survey.stored_plan)):
+    if type(windows_of(partitions)) is not type(windows_of(partitions_of(table, survey.source, survey.stored_plan))):
         raise PlanError(
             "Dagster has loaded this project before the table was first planned, and took its cursor for another kind",
             where=table.label,
@@ -79,9 +82,11 @@ def require_known(table: Table, partitions: dg.PartitionsDefinition, survey: Sur
 
 def reconcile(instance: dg.DagsterInstance, table: Table, partitions: dg.PartitionsDefinition, survey: Survey) -> None:
     """Dagster's keys become those of the plan; what is published and does not show as done is reported."""
-    if isinstance(partitions, dg.DynamicPartitionsDefinition):
-        chunks = [chunk.key for chunk in survey.chunks]
-        _reconcile_keys(instance, table, list(dict.fromkeys([*chunks, *survey.due_keys])))
+    if isinstance(windows_of(partitions), dg.DynamicPartitionsDefinition):
+        keys = [*(chunk.key for chunk in survey.chunks), *survey.due_keys]
+        if isinstance(partitions, dg.MultiPartitionsDefinition):
+            keys = sorted(map(bare_key, keys))
+        _reconcile_keys(instance, table, list(dict.fromkeys(keys)))
     _report_published(instance, table, partitions, survey)
 
 
@@ -93,7 +98,7 @@ def _report_published(
         instance.report_runless_asset_event(
             dg.AssetMaterialization(
                 asset_key=asset_key(table),
-                partition=key,
+                partition=event_key(partitions, key),
                 metadata={"reported": dg.MetadataValue.text("published earlier, as the chunk ledger says")},
             )
         )
@@ -118,21 +123,3 @@ def _reconcile_keys(instance: dg.DagsterInstance, table: Table, chunk_keys: Sequ
         instance.add_dynamic_partitions(name, missing)
     for gone in present.difference(chunk_keys):
         instance.delete_dynamic_partition(name, gone)
-
-
-def contiguous_ranges(ordered: Sequence[str], wanted: Iterable[str], longest: int) -> list[tuple[str, str, int]]:
-    """`(first, last, how many)` for each unbroken run of wanted keys in Dagster's own order, cut at `longest`."""
-    chosen = set(wanted)
-    ranges: list[tuple[str, str, int]] = []
-    unbroken = False
-    for key in ordered:
-        if key not in chosen:
-            unbroken = False
-            continue
-        if unbroken and ranges[-1][2] < longest:
-            first, _, count = ranges[-1]
-            ranges[-1] = (first, key, count + 1)
-        else:
-            ranges.append((key, key, 1))
-        unbroken = True
-    return ranges

@@ -10,9 +10,11 @@ import dagster as dg
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import CHUNKS_PER_RUN
 from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, OCCASION_TAG, asset_key
-from hakiri_dagster.orchestration.partitions import contiguous_ranges, ordered_keys
+from hakiri_dagster.orchestration.part_partitions import open_windows, ranges_of
+from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
+from hakiri_dagster.planning.parts import bare_key, part_name
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -52,13 +54,13 @@ class ChunkRange:
 def chunk_ranges(
     table: Table, partitions: dg.PartitionsDefinition, due: Sequence[str], instance: dg.DagsterInstance
 ) -> list[ChunkRange]:
-    """What has no partition is loaded with the open window, which is the last one."""
+    """What has no partition is loaded with the open window, which is the last one of its part."""
     ordered = ordered_keys(instance, partitions)
     known = set(ordered)
     keys = {key for key in due if key in known}
-    if len(keys) < len(due):
-        keys.add(ordered[-1])
-    return [ChunkRange(table, *found) for found in contiguous_ranges(ordered, keys, CHUNKS_PER_RUN)]
+    last = open_windows(ordered)
+    keys |= {last.get(part_name(key), ordered[-1]) for key in due if key not in known}
+    return [ChunkRange(table, *found) for found in ranges_of(partitions, ordered, keys, CHUNKS_PER_RUN)]
 
 
 def range_for_hooks(
@@ -80,8 +82,10 @@ def tick_ranges(
     at_most = table.backfill.max_chunks_per_tick
     taken = survey.due_in_turn[:at_most]
     ordered = ordered_keys(instance, partitions)
-    unseen = [key for key in taken if key not in ordered and key not in (NULL_KEY, OUTSIDE_KEY)]
-    if unseen and ordered[-1] not in taken and ordered[-1] in survey.due_keys:
-        unseen = unseen[: max(1, at_most - 1)]  # the window that brings them is itself loaded
+    known, last = set(ordered), open_windows(ordered)
+    unseen = [key for key in taken if key not in known and bare_key(key) not in (NULL_KEY, OUTSIDE_KEY)]
+    beside = {last.get(part_name(key), ordered[-1]) for key in unseen}.difference(taken).intersection(survey.due_keys)
+    if beside:
+        unseen = unseen[: max(1, at_most - len(beside))]  # the windows that bring them are themselves loaded
     ranges = chunk_ranges(table, partitions, taken, instance)
     return [*ranges[:-1], replace(ranges[-1], along=tuple(unseen))] if unseen else ranges

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
 from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.gaps import Gap
 from hakiri_dagster.planning.plan import (
@@ -47,13 +49,15 @@ def table_plan(survey: Survey, gaps: tuple[Gap, ...] = (), told: tuple[str, ...]
         is_new=survey.target is None,
         stages=tuple(_stages(survey)),
         chunks=_counts(survey),
+        hint=survey.source.hint if survey.shape == "cursor" else None,
+        parallelism=parallelism_of(table, survey.source.hint),
         warnings=(*survey.warnings, *told),
         gaps=gaps,
     )
 
 
 def limits_of(pipeline: Pipeline) -> Limits:
-    budget = pipeline.rate_budget
+    budget = request_budget(pipeline)
     return Limits(
         pipeline.id,
         rate_budget=None if budget is None else str(budget),

@@ -20,6 +20,8 @@ from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import shape_of
 from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, CursorKind, CursorRange, Interval
+from hakiri_dagster.planning.intervals import high, low
+from hakiri_dagster.planning.parts import bare_key
 from hakiri_dagster.planning.rewind import Reach, reach
 from hakiri_dagster.planning.stretch import parse_stretch
 
@@ -139,12 +141,13 @@ def _covered(survey: Survey) -> str:
     windows = [
         chunk.bounds.interval
         for chunk in survey.chunks
-        if isinstance(chunk.bounds, CursorRange) and chunk.key not in (NULL_KEY, OUTSIDE_KEY)
+        if isinstance(chunk.bounds, CursorRange) and bare_key(chunk.key) not in (NULL_KEY, OUTSIDE_KEY)
     ]
     if kind is None or not windows:
         return "the plan has no chunk: the source has no row with a cursor"
-    lower = _edge(kind, windows[0].lower, "its beginning")
-    return f"the plan covers {len(windows)} chunk(s), from {lower} up to {_edge(kind, windows[-1].upper, 'its end')}"
+    lower, upper = min(windows, key=low).lower, max(windows, key=high).upper
+    reach = f"from {_edge(kind, lower, 'its beginning')} up to {_edge(kind, upper, 'its end')}"
+    return f"the plan covers {len(windows)} chunk(s), {reach}"
 
 
 def _edge(kind: CursorKind, position: int | None, unbounded: str) -> str:

@@ -10,6 +10,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
 from hakiri_dagster.planning.chunks import NULL_KEY
+from hakiri_dagster.planning.parts import bare_key
 
 
 def refused_for_rows(table: Table, key: str, found: SetAside, *, only_chunk: bool) -> RowsRefused | None:
@@ -17,7 +18,7 @@ def refused_for_rows(table: Table, key: str, found: SetAside, *, only_chunk: boo
     have no cursor none may be left: some modes can load none of them."""
     if found.unfit and table.load.bad_rows == "abort":
         return _not_storable(table, found)
-    if (key != NULL_KEY or only_chunk) and _lacks_every_row(table, found, only_chunk=only_chunk):
+    if (bare_key(key) != NULL_KEY or only_chunk) and _lacks_every_row(table, found, only_chunk=only_chunk):
         return nothing_left(table, found)
     return None
 

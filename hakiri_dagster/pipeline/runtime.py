@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from hakiri_dagster.audit.database import AuditDb, audit_place, open_audit, open_audit_view
 from hakiri_dagster.audit.rate_budgets import BudgetOf, Of, User
 from hakiri_dagster.audit.tables import StoredPlan
+from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
 from hakiri_dagster.connectors.network import FreePermits, Network, Permits
 from hakiri_dagster.connectors.permits import SharedPermits
@@ -240,7 +241,7 @@ class Runtime:
     def permits(self, table: Table, of: Of, run_id: str = "") -> Permits:
         """Without a run nothing is noted of how many there were, and how long they were waited for."""
         pipeline = self.project.pipeline(table.pipeline_id)
-        rate = None if pipeline is None else pipeline.rate_budget if of == "requests" else pipeline.write_budget
+        rate = None if pipeline is None else request_budget(pipeline) if of == "requests" else pipeline.write_budget
         if rate is None:
             return FreePermits()
         place = audit_place(self.project.audit_url, self.project.state_dir)

@@ -10,13 +10,15 @@ from hakiri_dagster.connectors.contract import Discovery, SourceTable
 from hakiri_dagster.destinations.contract import Mark
 from hakiri_dagster.errors import PlanError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks, plan_file_chunks, plan_full
-from hakiri_dagster.planning.chunks import Chunk
+from hakiri_dagster.planning.backfill_hint import BackfillHint
+from hakiri_dagster.planning.chunk_plan import MOST_CHUNKS, WindowSettings, plan_chunks, plan_file_chunks, plan_full
+from hakiri_dagster.planning.chunks import Chunk, Extent
 from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_files import due_files
 from hakiri_dagster.planning.due_full import due_full
 from hakiri_dagster.planning.generations import plan_text
 from hakiri_dagster.planning.lag import refuse_misfit, width
+from hakiri_dagster.planning.parts import due_by_part, planned_by_part
 from hakiri_dagster.planning.progress import Progress
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due
@@ -41,20 +43,38 @@ def shape_of(table: Table, source: SourceTable) -> Shape:
     return "files" if source.chunked_by_file and not table.whole_table else "full"
 
 
+def window_of(table: Table, hint: BackfillHint) -> str | int | None:
+    """As the operator cuts history, or else as the connector would."""
+    declared = table.backfill.window
+    return hint.natural_window if declared is None else declared
+
+
+def parallelism_of(table: Table, hint: BackfillHint) -> int:
+    """What the operator says, even if the source cannot bear it; the default is no more than it can."""
+    asked = table.backfill.parallelism
+    if "parallelism" in table.backfill.model_fields_set or hint.most_parallel is None:
+        return asked
+    return min(asked, hint.most_parallel)
+
+
 def chunks_of(
-    table: Table, shape: Shape, discovery: Discovery, moment: datetime, mark: Mark | None
+    table: Table, shape: Shape, discovery: Discovery, moment: datetime, mark: Mark | None, hint: BackfillHint
 ) -> tuple[tuple[Chunk, ...], tuple[str, ...]]:
     match shape:
         case "cursor":
             if discovery.cursor_kind is None or discovery.extent is None:
                 return (), ()
-            backfill = table.backfill
+            kind, window, start_from = discovery.cursor_kind, window_of(table, hint), table.backfill.start_from
             try:
-                settings = WindowSettings.parse(discovery.cursor_kind, backfill.window, backfill.start_from)
-                refuse_misfit(table.load.lag if table.in_order else None, discovery.cursor_kind)
+                settings = WindowSettings.parse(kind, window, start_from)
+                refuse_misfit(table.load.lag if table.in_order else None, kind)
                 if mark is not None and mark.begins_at is not None:
                     settings = settings.beginning_at(mark.begins_at - (lag_of(table) or 0))
-                return plan_chunks(discovery.cursor_kind, discovery.extent, settings, moment), ()
+                if discovery.parts:
+                    return _refuse_too_many(
+                        planned_by_part(discovery.parts, lambda extent: plan_chunks(kind, extent, settings, moment))
+                    ), ()
+                return plan_chunks(kind, discovery.extent, settings, moment), ()
             except PlanError as error:
                 raise PlanError(error.what, where=table.label, hint=error.hint) from error
         case "files":
@@ -65,9 +85,18 @@ def chunks_of(
             assert_never(shape)
 
 
-def plan_text_of(table: Table, shape: Shape, discovery: Discovery) -> str:
+def _refuse_too_many(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
+    if len(chunks) > MOST_CHUNKS:
+        raise PlanError(
+            f"the window cuts all parts of the source into {len(chunks):,} chunks, more than {MOST_CHUNKS:,}",
+            hint="set a larger backfill.window, or backfill.start_from, or split the partition keys between pipelines",
+        )
+    return chunks
+
+
+def plan_text_of(table: Table, shape: Shape, discovery: Discovery, hint: BackfillHint) -> str:
     if discovery.cursor_kind is not None and shape == "cursor":
-        return plan_text(discovery.cursor_kind, table.backfill.window)
+        return plan_text(discovery.cursor_kind, window_of(table, hint))
     return shape
 
 
@@ -90,9 +119,13 @@ def due_of(
             if mark is not None and mark.position is not None:
                 progress = Progress(mark.position, lag_of(table) or 0)
             kind = discovery.cursor_kind
-            return due_slices(
-                chunks, states, discovery.extent, kind=kind, now=moment, touched=touched, progress=progress
-            )
+
+            def due(chunks: Sequence[Chunk], states: Sequence[ChunkState], extent: Extent) -> Due:
+                return due_slices(chunks, states, extent, kind=kind, now=moment, touched=touched, progress=progress)
+
+            if discovery.parts:
+                return due_by_part(chunks, states, discovery.parts, due)
+            return due(chunks, states, discovery.extent)
         case "files":
             return due_files(chunks, states, discovery.source_files)
         case "full":

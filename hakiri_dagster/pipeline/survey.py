@@ -18,11 +18,22 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.manifest.validator_spec import id_of
 from hakiri_dagster.pipeline.evolution import is_missed, look_at_columns, refusals, refused_changes, settle
 from hakiri_dagster.pipeline.key_plan import keys_of
-from hakiri_dagster.pipeline.shapes import Shape, chunks_of, cursor_of, due_of, lag_of, plan_text_of, shape_of
+from hakiri_dagster.pipeline.shapes import (
+    Shape,
+    chunks_of,
+    cursor_of,
+    due_of,
+    lag_of,
+    parallelism_of,
+    plan_text_of,
+    shape_of,
+    window_of,
+)
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.arrow_types import kinds_of
+from hakiri_dagster.planning.backfill_hint import objections
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
@@ -30,6 +41,7 @@ from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
 from hakiri_dagster.planning.intervals import high
 from hakiri_dagster.planning.mode_switch import Switch, switch
+from hakiri_dagster.planning.parts import bare_key
 from hakiri_dagster.planning.progress import is_rewound
 from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.rewind import RewoundChunk
@@ -88,7 +100,23 @@ class Survey:
         by_contract = () if self.evolution is None else tuple(refusals(self.table, self.evolution))
         changes = (change.description for change in self.changes if change.refused)
         doubts = (doubt.reason for doubt in self.doubts if not doubt.may_pass)
-        return (*self.switch.refusals, *by_contract, *changes, *self._objections_to_checks(), *doubts)
+        too_parallel = objections(self.source.hint, parallelism_of(self.table, self.source.hint))
+        return (
+            *too_parallel,
+            *self._objections_to_parts(),
+            *self.switch.refusals,
+            *by_contract,
+            *changes,
+            *self._objections_to_checks(),
+            *doubts,
+        )
+
+    def _objections_to_parts(self) -> Iterator[str]:
+        if self.shape == "cursor" and self.table.in_order and self.source.hint.partition_keys:
+            yield (
+                f"load mode {self.table.mode} keeps one mark a table, and its parts are loaded each by itself; "
+                "use append or upsert"
+            )
 
     def _objections_to_checks(self) -> Iterator[str]:
         """By the columns that a load looks at: those that a contract leaves out are not there to be asked of."""
@@ -118,7 +146,11 @@ class Survey:
     @property
     def newest_key(self) -> str | None:
         """The chunk that no other comes after: the last window, the last file by its name, or the whole table."""
-        return next((chunk.key for chunk in reversed(self.chunks) if chunk.key not in (NULL_KEY, OUTSIDE_KEY)), None)
+        planned = [chunk for chunk in self.chunks if bare_key(chunk.key) not in (NULL_KEY, OUTSIDE_KEY)]
+        if not self.discovery.parts:
+            return planned[-1].key if planned else None
+        ends = ((high(c.bounds.interval), c.key) for c in planned if isinstance(c.bounds, CursorRange))
+        return max(ends, default=(0, None))[1]
 
     def meant(self, wanted: Wanted, owed: Due) -> list[DueSlice]:
         planned = {chunk.key for chunk in self.chunks}
@@ -149,12 +181,13 @@ class Survey:
     def stored_plan(self) -> StoredPlan:
         """As partitions are made from it: from the start of the first window, of which a chunk may be a part."""
         kind = self.discovery.cursor_kind
-        ranges = (chunk.bounds for chunk in self.chunks if chunk.key != OUTSIDE_KEY)
-        first = next((bounds.interval for bounds in ranges if isinstance(bounds, CursorRange)), None)
-        if kind is None or first is None or first.upper is None:
+        ranges = (chunk.bounds for chunk in self.chunks if bare_key(chunk.key) != OUTSIDE_KEY)
+        uppers = (bounds.interval.upper for bounds in ranges if isinstance(bounds, CursorRange))
+        first = min((upper for upper in uppers if upper is not None), default=None)
+        if kind is None or first is None:
             return StoredPlan(self.plan, None)
-        window = parse_window(self.table.backfill.window, kind)
-        return StoredPlan(self.plan, window.start(window.index(first.upper - 1)))
+        window = parse_window(window_of(self.table, self.source.hint), kind)
+        return StoredPlan(self.plan, window.start(window.index(first - 1)))
 
     def versions(self) -> list[FileVersion]:
         """Of the files that can be read: what could not be is looked at again."""
@@ -194,7 +227,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     stored, target, ledger = word_of_loads(table, destination, audit)
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
-    chunks, doubts = chunks_of(table, shape, discovery, moment, mark)
+    chunks, doubts = chunks_of(table, shape, discovery, moment, mark, source.hint)
     evolution = None
     if discovery.schema is not None:
         evolution = look_at_columns(table, source, discovery.schema, target, audit, absent=discovery.absent)
@@ -202,7 +235,7 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
     due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
     in_doubt = _in_doubt(table, destination, evolution)
     rewound = _rewound(table, audit, states)
-    plan = plan_text_of(table, shape, discovery)
+    plan = plan_text_of(table, shape, discovery, source.hint)
     last = None if target is None else destination.last_load(table)
     switched = Switch() if last is None else switch(last, table.mode, table.upsert_key, table.primary_key)
     changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)

@@ -6,21 +6,23 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
+from hakiri_dagster.planning.parts import bare_key, part_name
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """`partitions`: all keys that runs can be asked for.
 
-    `open_window`: it is among the keys. What no run can be asked for comes along with it: the NULL cursors, the rows
-    outside the plan, and what is due of an earlier cut. Windows of the plan do not: a run is as long as its keys say.
+    `open_windows`: the parts of the table whose open window is among the keys; "" is the whole of a table without
+    parts. What no run can be asked for comes along with it: the NULL cursors, the rows outside the plan, and what is
+    due of an earlier cut. Windows of the plan do not: a run is as long as its keys say.
     `published_by`: runs that this one retries; what they published is left alone.
     """
 
     keys: tuple[str, ...]
     due_only: bool
     partitions: frozenset[str]
-    open_window: bool = False
+    open_windows: frozenset[str] = frozenset()
     published_by: tuple[str, ...] = ()
 
     def means(self, key: str, planned: Collection[str]) -> bool:
@@ -32,7 +34,7 @@ class Wanted:
         return key in self.keys or self._brings(key)
 
     def _brings(self, key: str) -> bool:
-        return key in (NULL_KEY, OUTSIDE_KEY) and self._has_no_partition(key)
+        return bare_key(key) in (NULL_KEY, OUTSIDE_KEY) and self._has_no_partition(key)
 
     def _has_no_partition(self, key: str) -> bool:
-        return self.open_window and key not in self.partitions
+        return part_name(key) in self.open_windows and key not in self.partitions

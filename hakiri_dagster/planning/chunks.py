@@ -29,15 +29,26 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of a table with this value in its partition key, which the source keeps apart from the others."""
+
+    column: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class CursorRange:
-    """The rows whose cursor lies in the interval."""
+    """The rows whose cursor lies in the interval; of one part, where the table has parts."""
 
     interval: Interval
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NullCursor:
     """The rows whose cursor has no position: NULL, NaN, infinity."""
+
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hakiri_dagster.planning.chunks import Bounds, Chunk, CursorRange, Interval, NullCursor
 from hakiri_dagster.planning.intervals import high, hull, low
+from hakiri_dagster.planning.parts import by_part, part_name, part_of
 from hakiri_dagster.planning.repair import LedgerRow
 
 
@@ -35,21 +36,27 @@ def to_be_there(ledger: Iterable[LedgerRow]) -> tuple[LedgerRow, ...]:
     if newest is None:
         return ()
     alike = [row for row in live if _by_cursor(row.bounds) == _by_cursor(newest.bounds)]
-    overlapped = set(_overlapped(alike))
+    overlapped = {i for rows in by_part(alike, lambda row: row.bounds).values() for i in _overlapped(rows)}
     return tuple(row for row in alike if row.rows > 0 and row.load_id not in overlapped)
 
 
 def stretches(chunks: Sequence[Chunk]) -> tuple[Vanished, ...]:
     """Windows that touch are told together."""
-    windows = sorted((c for c in chunks if isinstance(c.bounds, CursorRange)), key=_lower)
+    windows = sorted(
+        (c for c in chunks if isinstance(c.bounds, CursorRange)), key=lambda c: (part_name(c.key), _lower(c))
+    )
     groups: list[list[Chunk]] = []
     for chunk in windows:
-        if groups and high(_interval(groups[-1][-1])) == low(_interval(chunk)):
+        if groups and _follows(chunk, groups[-1][-1]):
             groups[-1].append(chunk)
         else:
             groups.append([chunk])
     told = [Vanished(tuple(c.key for c in group), hull(tuple(map(_interval, group)))) for group in groups]
     return (*told, *(Vanished((c.key,), None) for c in chunks if not isinstance(c.bounds, CursorRange)))
+
+
+def _follows(chunk: Chunk, before: Chunk) -> bool:
+    return part_of(chunk.bounds) == part_of(before.bounds) and high(_interval(before)) == low(_interval(chunk))
 
 
 def _by_cursor(bounds: Bounds) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hakiri_dagster.manifest.load_spec import LoadMode
+from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.gaps import Gap
 from hakiri_dagster.planning.rewind import RewoundChunk
 
@@ -65,8 +66,9 @@ class ChunkCounts:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The stages of one table. `not_shown`: chunks that are published, of which Dagster shows nothing. `error` is set
-    when the source or the destination could not even be asked."""
+    """The stages of one table. `hint`: of one with a cursor, how its history can be pulled. `not_shown`: chunks that
+    are published, of which Dagster shows nothing. `error` is set when the source or the destination could not even be
+    asked."""
 
     pipeline_id: str
     table: str
@@ -75,6 +77,8 @@ class TablePlan:
     is_new: bool
     stages: tuple[Stage, ...] = ()
     chunks: ChunkCounts = ChunkCounts()
+    hint: BackfillHint | None = None
+    parallelism: int = 1
     warnings: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     not_shown: tuple[str, ...] = ()

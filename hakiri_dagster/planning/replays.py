@@ -12,6 +12,7 @@ from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
 from hakiri_dagster.planning.intervals import Intervals, high, low, union
+from hakiri_dagster.planning.parts import part_of
 
 Standing = Literal["unknown", "stands", "replaced", "gone"]
 """What the ledger says of a load: that it has never heard of it, that its rows are there, that a later one has replaced
@@ -133,7 +134,7 @@ def hull_of(bounds: Sequence[Bounds]) -> Bounds:
     ranges = [one.interval for one in bounds if isinstance(one, CursorRange)]
     if not ranges:
         return bounds[0]
-    return CursorRange(Interval(min(ranges, key=low).lower, max(ranges, key=high).upper))
+    return CursorRange(Interval(min(ranges, key=low).lower, max(ranges, key=high).upper), part_of(bounds[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hakiri_dagster.planning.chunks import CursorRange, Interval
-from hakiri_dagster.planning.intervals import Intervals, low, overlap, subtract, union, within
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, Part
+from hakiri_dagster.planning.intervals import NOTHING, Intervals, low, overlap, subtract, union, within
+from hakiri_dagster.planning.parts import by_part, part_of
 from hakiri_dagster.planning.states import ChunkState
 
 
@@ -38,9 +39,17 @@ class Reach:
 
 def reach(states: Sequence[ChunkState], stretch: Interval) -> Reach:
     newest = max((state.generation for state in states), default=0)
-    coverage = union(part for state in states for part in state.covered)
+    coverage = {
+        part: union(covered for state in of_part for covered in state.covered)
+        for part, of_part in by_part(states, lambda state: state.bounds).items()
+    }
     touched = sorted(
-        (low(state.bounds.interval), state.key, state, bool(within(coverage, state.bounds.interval)))
+        (
+            low(state.bounds.interval),
+            state.key,
+            state,
+            bool(within(coverage[state.bounds.part], state.bounds.interval)),
+        )
         for state in states
         if state.generation == newest
         and isinstance(state.bounds, CursorRange)
@@ -68,9 +77,10 @@ def rewind(
     if not touched:
         return ()
     newest = touched[0].generation
-    again = {state.key: state.bounds.interval for state in touched if isinstance(state.bounds, CursorRange)}
+    again = {state.key for state in touched}
     changed = []
-    for before, state in zip(states, uncovered(states, union(again.values())), strict=True):
+    taken = stretches_of(state.bounds for state in touched)
+    for before, state in zip(states, uncovered_by_part(states, taken), strict=True):
         if state.key in again:
             changed.append(_taken_back(state, rewind_id, in_plan=planned is None or state.key in planned))
         elif state.generation == newest:
@@ -91,6 +101,17 @@ def uncovered(states: Iterable[ChunkState], taken: Intervals) -> Iterator[ChunkS
             yield replace(state, covered=covered)
         else:
             yield state
+
+
+def stretches_of(bounds: Iterable[Bounds]) -> Mapping[Part | None, Intervals]:
+    """What ranges of the cursor cover together, each part by itself."""
+    ranges = [one for one in bounds if isinstance(one, CursorRange)]
+    return {part: union(one.interval for one in found) for part, found in by_part(ranges, lambda one: one).items()}
+
+
+def uncovered_by_part(states: Iterable[ChunkState], taken: Mapping[Part | None, Intervals]) -> Iterator[ChunkState]:
+    for state in states:
+        yield from uncovered([state], taken.get(part_of(state.bounds), NOTHING))
 
 
 def _holds_rows(state: ChunkState) -> bool:

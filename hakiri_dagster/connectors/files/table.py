@@ -37,6 +37,7 @@ from hakiri_dagster.connectors.files.source_lines import Begins, Lookup
 from hakiri_dagster.connectors.files.splits import Splits, splits_of
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema, is_ours
 
@@ -53,6 +54,7 @@ class FilesTable:
     chunked_by_file: bool = field(default=True, init=False)
     tallies_itself: bool = field(default=False, init=False)
     slices_a_pass: int | None = field(default=None, init=False)
+    hint: BackfillHint = field(default=MONOTONIC, init=False)
 
     @cached_property
     def text_format(self) -> bool:

@@ -23,6 +23,7 @@ from hakiri_dagster.connectors.postgres.failures import source_errors
 from hakiri_dagster.connectors.postgres.tallying import row_of, tallies
 from hakiri_dagster.connectors.postgres.worker import PartReader
 from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
 
@@ -37,6 +38,7 @@ class PostgresTable:
     chunked_by_file: bool = False
     tallies_itself: bool = True
     slices_a_pass: int | None = None
+    hint: BackfillHint = MONOTONIC
 
     @property
     def lineage(self) -> tuple[str, ...]:

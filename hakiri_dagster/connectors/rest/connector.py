@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from hakiri_dagster.connectors.contract import NO_NETWORK, NOTHING_SAID, Connector, SourceTable
 from hakiri_dagster.connectors.network import Network
-from hakiri_dagster.connectors.rest.settings import EndpointConfig, api_of, collection_of, cursor_params_of
+from hakiri_dagster.connectors.rest.settings import EndpointConfig, api_of, collection_of, cursor_params_of, hint_of
 from hakiri_dagster.connectors.rest.table import RestTable
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.manifest.rest_spec import RestConfig
@@ -41,14 +41,16 @@ class _Rest:
         if problems:
             raise SourceError("; ".join(problems), where=label)
         api, said = RestConfig.model_validate(dict(config)), EndpointConfig.model_validate(dict(endpoint))
+        place = name if path is None else path
         return RestTable(
             api=api_of(api),
-            collection=collection_of(api, said, name if path is None else path, has_key=bool(key)),
+            collection=collection_of(api, said, place, has_key=bool(key)),
             asked=cursor_params_of(said.cursor_params),
             columns=dict(columns),
             network=network,
             label=label,
             max_connections=api.max_connections,
+            hint=hint_of(api, said, place),
         )
 
 

@@ -27,6 +27,7 @@ from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
 from hakiri_dagster.connectors.rest.walk import Collection, walked
+from hakiri_dagster.planning.chunks import Part
 
 WALK: Final = "_hakiri_walk"
 TEXT: Final = "_hakiri_text"
@@ -40,6 +41,7 @@ _SECRET_OPTION: Final = "secret_work"
 class Walk:
     params: Pairs = ()
     order: Order | None = None
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class _Reader(DataSourceReader):
         work = _unpacked(self._packed)
         walk = work.walks[partition.value]
         with closing(Client(work.api, work.network)) as client:
-            for records in walked(client, work.collection, walk.params, walk.order):
+            for records in walked(client, work.collection.of_part(walk.part), walk.params, walk.order):
                 if records:
                     yield _batch(partition.value, records, work.verbatim)
 

@@ -24,6 +24,8 @@ from hakiri_dagster.connectors.rest.ranges import CursorParams
 from hakiri_dagster.connectors.rest.walk import Collection
 from hakiri_dagster.manifest import rest_spec as spec
 from hakiri_dagster.manifest.field_types import Model, Text
+from hakiri_dagster.manifest.parting import PartitionKeys, mentions
+from hakiri_dagster.planning.backfill_hint import BackfillHint, PartitionKey
 
 _MIB = 1 << 20
 
@@ -37,6 +39,7 @@ class EndpointConfig(Model):
     epochs: tuple[Text, ...] = ()
     pagination: spec.PaginationSpec | None = None
     cursor_params: spec.CursorParams | None = None
+    partition_keys: PartitionKeys | None = None
 
 
 def api_of(config: spec.RestConfig) -> Api:
@@ -61,6 +64,14 @@ def collection_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str, 
         flattening=Flattening.of(endpoint.flatten),
         moments=Moments(frozenset(endpoint.epochs)),
     )
+
+
+def hint_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str) -> BackfillHint:
+    said = endpoint.partition_keys
+    if said is None:
+        said = {k: values for k, values in config.partition_keys.items() if mentions(k, path, endpoint.params)}
+    keys = tuple(PartitionKey(column, values) for column, values in said.items())
+    return BackfillHint("partitioned-monotonic", keys) if keys else BackfillHint()
 
 
 def cursor_params_of(said: spec.CursorParams | None) -> CursorParams | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -32,21 +33,24 @@ from hakiri_dagster.connectors.rest.columns import columns_of
 from hakiri_dagster.connectors.rest.data_source import TEXT, WALK, Walk, Work, pages_of
 from hakiri_dagster.connectors.rest.extents import Sample, extent_of
 from hakiri_dagster.connectors.rest.json_text import Record
-from hakiri_dagster.connectors.rest.pages import Page
+from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
 from hakiri_dagster.connectors.rest.walk import Collection, first_page
 from hakiri_dagster.errors import HakiriError, SourceError
-from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
+from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
+from hakiri_dagster.planning.chunks import CursorRange, Interval, Part, Slice
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.parts import hull_of_extents
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of the cursor that is asked for by itself: of the slice with this index."""
+    """A range of the cursor that is asked for by itself, of one part, and the slices that lie in it, by their index."""
 
-    slice: int
     interval: Interval
+    slices: tuple[tuple[int, Interval], ...]
+    part: Part | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class RestTable:
     network: Network
     label: str
     max_connections: int
+    hint: BackfillHint = MONOTONIC
     text_format: bool = field(default=True, init=False)
     chunked_by_file: bool = field(default=False, init=False)
     tallies_itself: bool = field(default=False, init=False)
@@ -85,10 +90,11 @@ class RestTable:
         self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
     ) -> Discovery:
         try:
-            sample = self._sample(with_ends=cursor is not None)
+            samples = self._samples(with_ends=cursor is not None)
         except HakiriError as error:
             raise _of_table(error, self.label) from None
-        schema, warnings = columns_of(sample.records, known.schema, self.columns)
+        told = [record for sample in samples.values() for record in sample.records]
+        schema, warnings = columns_of(told, known.schema, {**self._part_columns(), **self.columns})
         if not schema.columns:
             raise SourceError(
                 "the API has no record that tells the table's columns",
@@ -105,8 +111,11 @@ class RestTable:
             )
         kind = Cursor.of(schema, cursor, self.label).kind
         self.asked.refuse_misfit(kind, self.label)
-        extent = extent_of(sample, self.asked, PositionOf(cursor, kind), recent, self.label)
-        return Discovery(schema, kind, extent, warnings=warnings)
+        position = PositionOf(cursor, kind)
+        extents = {p: extent_of(one, self.asked, position, recent, self.label) for p, one in samples.items()}
+        parts = {part: extent for part, extent in extents.items() if part is not None}
+        extent = hull_of_extents(parts.values()) if parts else extents[None]
+        return Discovery(schema, kind, extent, warnings=warnings, parts=parts)
 
     def read(
         self,
@@ -120,69 +129,102 @@ class RestTable:
         twice: bool = False,
     ) -> Reading:
         if cursor is None or self.asked is None:
-            frame = parsed_lines(self._pages(spark, schema, [Walk()]), schema.columns, text=TEXT)
+            everything = [Walk(part=part) for part in self._parts]
+            frame = parsed_lines(self._pages(spark, schema, everything), schema.columns, text=TEXT)
             return Reading(frame, schema, has_malformed=True)
         by = Cursor.of(schema, cursor, self.label)
-        ranges = [Range(i, one.bounds.interval) for i, one in enumerate(slices) if isinstance(one.bounds, CursorRange)]
-        apart = self.asked.asks_apart
-        if not apart and ranges:
-            ranges = [Range(0, hull([one.interval for one in ranges]))]
-        walks = [self._walk(one.interval, by) for one in ranges]
+        ranges = _ranges(slices, apart=self.asked.asks_apart)
+        walks = [self._walk(one, by) for one in ranges]
         rows = parsed_lines(self._pages(spark, schema, walks), schema.columns, kept=(WALK, LINE_COLUMN), text=TEXT)
-        return Reading(_within(rows, schema, by, ranges, apart=apart), schema, has_malformed=True)
+        told = self.asked.asks_apart or bool(self.hint.parts)
+        return Reading(_within(rows, schema, by, ranges, told=told), schema, has_malformed=True)
 
-    def _sample(self, *, with_ends: bool) -> Sample:
+    @property
+    def _parts(self) -> tuple[Part | None, ...]:
+        return self.hint.parts or (None,)
+
+    def _part_columns(self) -> dict[str, str]:
+        return {key.column: "text" for key in self.hint.partition_keys}
+
+    def _samples(self, *, with_ends: bool) -> Mapping[Part | None, Sample]:
+        """Of each part, as many at once as may be asked for at once."""
+        with ThreadPoolExecutor(min(self.max_connections, len(self._parts))) as threads:
+            found = threads.map(lambda part: self._sample(part, with_ends=with_ends), self._parts)
+            return dict(zip(self._parts, found, strict=True))
+
+    def _sample(self, part: Part | None, *, with_ends: bool) -> Sample:
+        collection = self.collection.of_part(part)
         with closing(Client(self.api, self.network)) as client:
-            page = first_page(client, self.collection)
-            first = self._flattened(page)
+            page = first_page(client, collection)
+            first = [collection.record(record) for record in page.records]
             if not with_ends or self.asked is None:
                 return Sample(page, first)
-            return Sample(page, first, self._end(client, self.asked.newest), self._end(client, self.asked.oldest))
-
-    def _end(self, client: Client, params: Pairs) -> Sequence[Record] | None:
-        return self._flattened(first_page(client, self.collection, params)) if params else None
-
-    def _flattened(self, page: Page) -> Sequence[Record]:
-        return [self.collection.shaped(record) for record in page.records]
+            newest, oldest = (_end(client, collection, said) for said in (self.asked.newest, self.asked.oldest))
+            return Sample(page, first, newest, oldest)
 
     def _pages(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk]) -> DataFrame:
         verbatim = Verbatim.of(schema.columns)
-        return pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), verbatim))
+        pages = pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), verbatim))
+        return pages.coalesce(self.max_connections) if len(walks) > self.max_connections else pages
 
-    def _walk(self, interval: Interval, by: Cursor) -> Walk:
+    def _walk(self, one: Range, by: Cursor) -> Walk:
         assert self.asked is not None, "only ranges of a cursor are asked for"
-        return Walk(self.asked.asked(interval), self.asked.order_of(PositionOf(by.name, by.kind), interval))
+        order = self.asked.order_of(PositionOf(by.name, by.kind), one.interval)
+        return Walk(self.asked.asked(one.interval), order, one.part)
 
 
-def _within(rows: DataFrame, schema: SourceSchema, by: Cursor, ranges: Sequence[Range], *, apart: bool) -> DataFrame:
+def _end(client: Client, collection: Collection, params: Pairs) -> Sequence[Record] | None:
+    """What is there, where it can be asked for."""
+    if not params:
+        return None
+    page = first_page(client, collection, params_of_part(params, collection.part))
+    return [collection.record(record) for record in page.records]
+
+
+def _ranges(slices: Sequence[Slice], *, apart: bool) -> list[Range]:
+    """Those of one part are read in one walk where the API cannot be asked for each by itself."""
+    bounds = [(index, one.bounds) for index, one in enumerate(slices) if isinstance(one.bounds, CursorRange)]
+    if apart:
+        return [Range(one.interval, ((index, one.interval),), one.part) for index, one in bounds]
+    together: dict[Part | None, list[tuple[int, Interval]]] = {}
+    for index, one in bounds:
+        together.setdefault(one.part, []).append((index, one.interval))
+    return [Range(hull([i for _, i in found]), tuple(found), part) for part, found in together.items()]
+
+
+def _within(rows: DataFrame, schema: SourceSchema, by: Cursor, ranges: Sequence[Range], *, told: bool) -> DataFrame:
     """Of each walk the rows of its own range: an API may give more than it was asked for, and what lies outside comes
-    with another walk. A row whose cursor has no value belongs to none; it is set aside, for no other walk will tell."""
+    with another walk. A row whose cursor has no value belongs to none; it is set aside, for no other walk will tell.
+    `told`: rows bear the slice that they came for."""
     unplaced = F.struct(
         F.col(LINE_COLUMN).alias("line"),
         F.coalesce(F.col(f"{MALFORMED_COLUMN}.reason"), F.lit(f"the cursor `{by.name}` has no value")).alias("reason"),
         F.lit(False).alias("readable"),
     )
     malformed = F.when(by.has_position, F.col(MALFORMED_COLUMN)).otherwise(unplaced)
-    wanted = [_of_range(by, walk, one) for walk, one in enumerate(ranges)]
+    wanted = [_of(by, walk, [interval for _, interval in one.slices]) for walk, one in enumerate(ranges)]
     inside = reduce(Column.__or__, wanted) if wanted else F.lit(False)
     marks = [malformed.alias(MALFORMED_COLUMN)]
-    if apart and ranges:
-        marks.append(_slice_of(ranges).alias(SLICE_COLUMN))
+    if told and ranges:
+        marks.append(_slice_of(by, ranges).alias(SLICE_COLUMN))
     names = [quoted(column.name) for column in schema.columns]
     return rows.where(~by.has_position | inside).select(*names, *marks)
 
 
-def _slice_of(ranges: Sequence[Range]) -> Column:
+def _slice_of(by: Cursor, ranges: Sequence[Range]) -> Column:
+    """What has no cursor goes with the first slice of its walk."""
     index = F.lit(None).cast("int")
     for walk, one in enumerate(ranges):
-        index = F.when(F.col(WALK) == walk, F.lit(one.slice)).otherwise(index)
+        (first, _), *others = one.slices
+        index = F.when(F.col(WALK) == walk, F.lit(first)).otherwise(index)
+        for number, interval in others:
+            index = F.when(_of(by, walk, [interval]), F.lit(number)).otherwise(index)
     return index
 
 
-def _of_range(by: Cursor, walk: int, one: Range) -> Column:
-    inside = by.condition([CursorRange(one.interval)])
-    assert inside is not None, "a range leaves something out"
-    return (F.col(WALK) == walk) & inside
+def _of(by: Cursor, walk: int, intervals: Sequence[Interval]) -> Column:
+    inside = [by.condition([CursorRange(interval)]) for interval in intervals]
+    return (F.col(WALK) == walk) & reduce(Column.__or__, (one for one in inside if one is not None))
 
 
 def _of_table(error: HakiriError, label: str) -> HakiriError:

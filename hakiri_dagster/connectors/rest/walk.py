@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import xxhash
@@ -24,9 +24,11 @@ from hakiri_dagster.connectors.rest.moments import Moments
 from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.pages import Page, fetch
 from hakiri_dagster.connectors.rest.pagination import Pagination
+from hakiri_dagster.connectors.rest.parting import params_of_part, path_of_part, record_of_part
 from hakiri_dagster.connectors.rest.urls import with_params
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.manifest.api_urls import judged
+from hakiri_dagster.planning.chunks import Part
 from hakiri_dagster.security.url_guard import SafeUrl
 
 REMEMBERED: Final = 20_000
@@ -45,9 +47,14 @@ class Collection:
     has_key: bool = False
     flattening: Flattening = field(default_factory=Flattening)
     moments: Moments = field(default_factory=Moments)
+    part: Part | None = None
 
-    def shaped(self, record: Record) -> Record:
-        return self.moments(self.flattening(record))
+    def of_part(self, part: Part | None) -> Collection:
+        return replace(self, path=path_of_part(self.path, part), params=params_of_part(self.params, part), part=part)
+
+    def record(self, sent: Record) -> Record:
+        """As its table has it."""
+        return record_of_part(self.moments(self.flattening(sent)), self.part)
 
 
 def first_page(client: Client, collection: Collection, params: Pairs = ()) -> Page:
@@ -76,7 +83,7 @@ def walked(
         watch.asks(at)
         page = fetch(client, at, collection.records)
         watch.sees(page)
-        records = [collection.shaped(record) for record in page.records]
+        records = [collection.record(record) for record in page.records]
         new = passed.unseen(records)
         if following is not None:
             following.takes(new, client.shown(page.at))

@@ -5,21 +5,22 @@ from __future__ import annotations
 from psycopg import sql
 
 from hakiri_dagster.destinations.contract import SOURCE_FILE_HASH_COLUMN, Load
+from hakiri_dagster.destinations.postgres.catalog import stored_name
 from hakiri_dagster.destinations.postgres.conversion import kind_of
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, unplaced
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.errors import DestinationError
-from hakiri_dagster.planning.chunks import CursorRange, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import CursorRange, NullCursor, Part, SourceFile, WholeTable
 
 _MICROSECONDS = 1_000_000
 
 
 def within_bounds(load: Load) -> sql.Composable:
     match load.slice.bounds:
-        case CursorRange(interval):
-            return _within(load, interval.lower, interval.upper)
-        case NullCursor():
-            return unplaced(cursor_column(load), _cursor_type(load))
+        case CursorRange(interval, part):
+            return _of_part(part, _within(load, interval.lower, interval.upper))
+        case NullCursor(part):
+            return _of_part(part, unplaced(cursor_column(load), _cursor_type(load)))
         case SourceFile(_, content_hash):
             if any(column.name == SOURCE_FILE_HASH_COLUMN for column in load.target.columns):
                 file_hash = sql.Literal(bytes.fromhex(content_hash))
@@ -37,6 +38,14 @@ def _within(load: Load, lower: int | None, upper: int | None) -> sql.Composable:
     if upper is not None:
         conditions.append(sql.SQL("{} < {}").format(cursor, position_in(load, upper)))
     return sql.SQL(" AND ").join(conditions)
+
+
+def _of_part(part: Part | None, rows: sql.Composable) -> sql.Composable:
+    """A load that the ledger has lost may hold rows of other parts."""
+    if part is None:
+        return rows
+    column, value = sql.Identifier(stored_name(part.column)), sql.Literal(part.value)
+    return sql.SQL("({} AND {}::text = {})").format(rows, column, value)
 
 
 def cursor_column(load: Load) -> sql.Identifier:

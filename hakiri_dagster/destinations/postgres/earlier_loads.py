@@ -13,7 +13,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.modes.registry import MODES, mode_of
 from hakiri_dagster.destinations.postgres.replacement import Earlier, Replacement, bounds_from_json, replacement
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, Part, SourceFile, WholeTable
 from hakiri_dagster.planning.replays import LiveLoad
 
 _EARLIER: LiteralString = """
@@ -57,6 +57,11 @@ _OF_RANGE: LiteralString = """
 
 _OF_NULLS: LiteralString = """
   AND bounds ->> 'kind' IN ('null', 'file', 'full')
+"""
+
+# Of a table in parts: what is of no part was loaded before it had them, or as a whole.
+_OF_PART: LiteralString = """
+  AND coalesce(bounds -> 'part' ->> 'value' = %(part)s, true)
 """
 
 
@@ -105,10 +110,10 @@ def _possible(bounds: Bounds) -> LiteralString:
     match bounds:
         case SourceFile():
             return _OF_FILE
-        case CursorRange():
-            return _OF_RANGE
-        case NullCursor():
-            return _OF_NULLS
+        case CursorRange(_, part):
+            return _OF_RANGE if part is None else _OF_RANGE + _OF_PART
+        case NullCursor(part):
+            return _OF_NULLS if part is None else _OF_NULLS + _OF_PART
         case WholeTable():
             return ""
         case _:
@@ -119,7 +124,9 @@ def _values(bounds: Bounds) -> dict[str, object]:
     match bounds:
         case SourceFile(_, content_hash):
             return {"hash": content_hash}
-        case CursorRange(interval):
-            return {"lower": interval.lower, "upper": interval.upper}
+        case CursorRange(interval, part):
+            return {"lower": interval.lower, "upper": interval.upper, "part": None if part is None else part.value}
+        case NullCursor(Part(_, value)):
+            return {"part": value}
         case _:
             return {}

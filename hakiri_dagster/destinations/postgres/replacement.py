@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, Part, SourceFile, WholeTable
+from hakiri_dagster.planning.parts import part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ def replacement(bounds: Bounds, earlier: Sequence[Earlier], supersedes: Collecti
 
 
 def covers(new: Bounds, old: Bounds) -> bool:
+    if part_of(new) != part_of(old) and not isinstance(new, WholeTable):
+        return False
     match new, old:
         case WholeTable(), _:
             return True
@@ -63,6 +66,8 @@ def _by_cursor(bounds: Bounds) -> bool:
 
 
 def _touches(new: Bounds, entry: Earlier) -> bool:
+    if _apart(part_of(new), part_of(entry.bounds)):
+        return False
     match new, entry.bounds:
         case CursorRange(), CursorRange():
             return _overlaps(new.interval, entry.bounds.interval) and _reaches(entry, new.interval.lower)
@@ -80,6 +85,11 @@ def _touches(new: Bounds, entry: Earlier) -> bool:
             return True
         case _:
             return False
+
+
+def _apart(new: Part | None, old: Part | None) -> bool:
+    """What was loaded before a table had parts may hold rows of any."""
+    return new is not None and old is not None and new != old
 
 
 def _reaches(entry: Earlier, lower: int | None) -> bool:
@@ -101,10 +111,10 @@ def _overlaps(one: Interval, other: Interval) -> bool:
 
 def bounds_to_json(bounds: Bounds) -> dict[str, Any]:
     match bounds:
-        case CursorRange(interval):
-            return {"kind": "range", "lower": interval.lower, "upper": interval.upper}
-        case NullCursor():
-            return {"kind": "null"}
+        case CursorRange(interval, part):
+            return {"kind": "range", "lower": interval.lower, "upper": interval.upper, **_part_to_json(part)}
+        case NullCursor(part):
+            return {"kind": "null", **_part_to_json(part)}
         case SourceFile(path, content_hash):
             return {"kind": "file", "path": path, "hash": content_hash}
         case WholeTable():
@@ -114,12 +124,21 @@ def bounds_to_json(bounds: Bounds) -> dict[str, Any]:
 def bounds_from_json(document: dict[str, Any]) -> Bounds:
     match document["kind"]:
         case "range":
-            return CursorRange(Interval(document["lower"], document["upper"]))
+            return CursorRange(Interval(document["lower"], document["upper"]), _part_from_json(document))
         case "null":
-            return NullCursor()
+            return NullCursor(_part_from_json(document))
         case "file":
             return SourceFile(document["path"], document["hash"])
         case "full":
             return WholeTable()
         case other:
             raise ValueError(f"unknown bounds in the ledger: {other}")
+
+
+def _part_to_json(part: Part | None) -> dict[str, Any]:
+    return {} if part is None else {"part": {"column": part.column, "value": part.value}}
+
+
+def _part_from_json(document: dict[str, Any]) -> Part | None:
+    part = document.get("part")
+    return None if part is None else Part(part["column"], part["value"])

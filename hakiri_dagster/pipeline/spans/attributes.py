@@ -12,7 +12,7 @@ from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.steps import FailedChunk, PublishedChunk, SkippedChunk
 from hakiri_dagster.pipeline.way import Totals, Way
-from hakiri_dagster.planning.chunks import Bounds, CursorKind, CursorRange, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorKind, CursorRange, NullCursor, Part, SourceFile, WholeTable
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.tracing.contract import Attributes
 
@@ -122,14 +122,18 @@ def predicate(bounds: Bounds, cursor: str | None, kind: CursorKind | None) -> st
             return "all rows"
         case SourceFile(path, _):
             return f"file = '{path}'"
-        case NullCursor():
-            return f"{cursor} has no position"
-        case CursorRange(interval):
+        case NullCursor(part):
+            return f"{_of(part)}{cursor} has no position"
+        case CursorRange(interval, part):
             edges = ((">=", interval.lower), ("<", interval.upper))
             told = [f"{cursor} {sign} {_shown(kind, edge)}" for sign, edge in edges if edge is not None]
-            return " AND ".join(told) or f"{cursor} has a position"
+            return _of(part) + (" AND ".join(told) or f"{cursor} has a position")
         case _:
             assert_never(bounds)
+
+
+def _of(part: Part | None) -> str:
+    return "" if part is None else f"{part.column} = '{part.value}' AND "
 
 
 def _shown(kind: CursorKind | None, position: int) -> str:

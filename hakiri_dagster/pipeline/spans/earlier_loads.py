@@ -37,5 +37,7 @@ def _load_ids(state: ChunkState) -> tuple[int, ...]:
 def _covers(bounds: Bounds, earlier: Bounds) -> bool:
     if not (isinstance(bounds, CursorRange) and isinstance(earlier, CursorRange)):
         return True
+    if bounds.part != earlier.part:
+        return False
     whole, part = bounds.interval, earlier.interval
     return low(whole) <= low(part) and high(part) <= high(whole)

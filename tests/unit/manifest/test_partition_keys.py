@@ -1,0 +1,65 @@
+"""What a manifest may say of what an API keeps apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.manifest.conftest import Load, Read
+from tests.unit.manifest.test_rest import ENV, only_problem, pipeline, problems
+
+ISSUES: dict[str, Any] = {"name": "issues", "path": "repos/{repo}/issues"}
+
+
+def test_keys_of_the_source_are_for_the_tables_that_name_them(load: Load) -> None:
+    config = {"partition_keys": {"repo": ["a/x", "b/y"]}}
+    issues, user = load(None, pipeline(ISSUES, {"name": "user"}, config=config), ENV).tables
+    assert (issues.path, user.path) == ("repos/{repo}/issues", None)
+
+
+def test_a_table_has_keys_of_its_own(load: Load) -> None:
+    said = {"name": "events", "params": {"account": "{account}"}, "partition_keys": {"account": ["1", "2"]}}
+    (table,) = load(None, pipeline(said), ENV).tables
+    assert table.endpoint["partition_keys"] == {"account": ["1", "2"]} or table.endpoint["partition_keys"] == {
+        "account": ("1", "2")
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"repo": ["a"], "state": ["open"]}, "2 partition keys are more than one"),
+        ({"repo": []}, "`repo` has no list of values"),
+        ({"repo": "a/x"}, "`repo` has no list of values"),
+        ({"repo": ["a/x", "a/x"]}, "the value `a/x` of `repo` is there twice"),
+        ({"repo": ["../admin"]}, "the value `../admin` of `repo` leads to another path"),
+        ({"repo": [7]}, "a value of `repo` is not text that can be printed"),
+        ({"repo": ["a\nb"]}, "a value of `repo` is not text that can be printed"),
+        ({"repo": ["é" * 40]}, "is too long to be part of a chunk's key"),
+        ({"my repo": ["a"]}, "`my repo` cannot be a partition key"),
+        ({"_hakiri_load_id": ["a"]}, "`_hakiri_load_id` cannot be a partition key"),
+        (["a"], "must name a key and its values"),
+    ],
+)
+def test_what_is_no_partition_key_is_told(read: Read, keys: Any, told: str) -> None:
+    message, _ = only_problem(read, pipeline(ISSUES | {"partition_keys": keys}))
+    assert told in message
+
+
+def test_a_key_that_no_request_names_is_refused(read: Read) -> None:
+    message, hint = only_problem(read, pipeline({"name": "things", "partition_keys": {"repo": ["a"]}}))
+    assert "neither its path nor its parameters name the partition key `repo`" in message
+    assert "`{repo}`" in (hint or "")
+
+
+def test_braces_in_a_path_that_no_key_fills_are_told(read: Read) -> None:
+    message, _ = only_problem(read, pipeline({"name": "issues", "path": "repos/{rpo}/issues"}))
+    assert "its path holds `{rpo}`, which no partition key is called" in message
+
+
+def test_a_partition_key_is_a_column_of_text(read: Read) -> None:
+    said = ISSUES | {"partition_keys": {"repo": ["1"]}, "columns": {"repo": "bigint"}}
+    assert problems(read(None, pipeline(said), ENV)) == [
+        ("table `issues`: the partition key `repo` is a column of text", "take it out of `columns`")
+    ]
