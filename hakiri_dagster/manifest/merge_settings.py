@@ -12,6 +12,7 @@ from hakiri_dagster.manifest.field_types import quoted
 from hakiri_dagster.manifest.load_spec import HISTORY_MODES, WHOLE_TABLE_MODES, LoadMode
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
+from hakiri_dagster.manifest.presets.registry import known_key
 
 KEYED_MODES: tuple[LoadMode, ...] = ("upsert", "delete_missing", "scd2")
 _MODES = frozenset(get_args(LoadMode))
@@ -52,7 +53,16 @@ class _Written:
 
     entry: Entry
     at: KeyPath
-    label: str
+    name: Any
+
+    @property
+    def label(self) -> str:
+        return quoted(self.name) if isinstance(self.name, str) else "without a name"
+
+    @property
+    def primary_key(self) -> Any:
+        known = known_key(self.entry.value(("source", "connector")), self.name)
+        return self.entry.value((*self.at, "primary_key")) or known
 
     def place(self, *path: str) -> KeyPath | None:
         return next((at for at in ((*self.at, *path), path) if self.entry.value(at) is not None), None)
@@ -64,12 +74,12 @@ class _Written:
     @property
     def mode(self) -> str:
         written = self.value("load", "mode")
-        by_key = "upsert" if self.entry.value((*self.at, "primary_key")) else "append"
+        by_key = "upsert" if self.primary_key else "append"
         return written if isinstance(written, str) and written else by_key
 
     @property
     def key(self) -> tuple[Any, ...]:
-        found = self.value("load", "upsert_key") or self.entry.value((*self.at, "primary_key"))
+        found = self.value("load", "upsert_key") or self.primary_key
         return tuple(found) if isinstance(found, list | tuple) else ()
 
     def problem(self, path: tuple[str, ...], message: str, hint: str, *, at_key: bool = False) -> Problem:
@@ -80,11 +90,11 @@ def _tables(entry: Entry) -> Iterator[_Written]:
     tables = entry.value(("tables",))
     for index, table in enumerate(tables if isinstance(tables, list) else ()):
         name = table.get("name") if isinstance(table, dict) else table
-        yield _Written(entry, ("tables", index), quoted(name) if isinstance(name, str) else "without a name")
+        yield _Written(entry, ("tables", index), name)
 
 
 def _without_key(table: _Written) -> Iterator[Problem]:
-    keys = (table.entry.value((*table.at, "primary_key")), table.value("load", "upsert_key"))
+    keys = (table.primary_key, table.value("load", "upsert_key"))
     if table.mode in KEYED_MODES and keys == (None, None):
         own = (*table.at, "load", "mode")
         where = own if table.entry.value(own) is not None else table.at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from hakiri_dagster.manifest.field_types import Model, Whole, quoted, wrong
 from hakiri_dagster.manifest.rest_spec import BaseUrl, HeaderValue, RetrySpec, TimeoutSpec
@@ -49,7 +49,12 @@ class RequestSettings(Model):
 class GithubConfig(RequestSettings):
     """What `connector = "github"` asks."""
 
-    repo: RepoName = Field(description="The repository: `owner/name`.")
+    repo: RepoName | None = Field(default=None, description="The repository: `owner/name`.")
+    repos: tuple[RepoName, ...] = Field(
+        default=(),
+        description="Several repositories, instead of `repo`: each has a history of its own in the same tables, told by"
+        " the column `repo`.",
+    )
     token: HeaderValue | None = Field(
         default=None,
         repr=False,
@@ -60,6 +65,13 @@ class GithubConfig(RequestSettings):
         default="https://api.github.com",
         description="Where the API is; of GitHub Enterprise `https://<host>/api/v3`.",
     )
+
+    @model_validator(mode="after")
+    def _which(self) -> GithubConfig:
+        if (self.repo is None) == (not self.repos):
+            said = "neither `repo` nor `repos` is there" if self.repo is None else "`repo` and `repos` are both there"
+            raise wrong(said, 'write `repo = "owner/name"`, or `repos = ["owner/one", "owner/two"]`')
+        return self
 
 
 class StripeConfig(RequestSettings):

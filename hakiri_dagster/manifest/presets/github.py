@@ -36,7 +36,7 @@ _COMMENT: Final = {
     "html_url": "text", **_TIMES, "performed_via_github_app": "jsonb",
 }  # fmt: skip
 
-_TABLES: Final[Mapping[str, dict[str, Any]]] = {
+TABLES: Final[Mapping[str, dict[str, Any]]] = {
     "issues": {
         "path": "issues",
         "params": _UP | {"state": "all"},
@@ -71,7 +71,7 @@ _TABLES: Final[Mapping[str, dict[str, Any]]] = {
 
 
 def github(config: GithubConfig) -> Preset:
-    without_token = config.token is None
+    without_token, repo = config.token is None, config.repo or "{repo}"
     return Preset(
         name="github",
         config=RestConfig.model_validate(
@@ -80,10 +80,11 @@ def github(config: GithubConfig) -> Preset:
                 "auth": None if config.token is None else {"type": "bearer", "token": config.token},
                 "headers": _HEADERS,
                 "pagination": {"type": "link"},
+                "partition_keys": {"repo": config.repos} if config.repos else {},
                 **config.requests(retry=overlay(_UNTIL_THE_NEXT_HOUR, config.retry)),
             }
         ),
-        tables={name: _table(name, said, config.repo, without_token=without_token) for name, said in _TABLES.items()},
+        tables={name: _table(name, said, repo, without_token=without_token) for name, said in TABLES.items()},
         hints=BackfillSpec(rate_budget="60/h" if without_token else "5000/h"),
     )
 

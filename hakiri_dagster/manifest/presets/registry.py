@@ -9,6 +9,8 @@ from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
+from hakiri_dagster.manifest.presets import github as github_api
+from hakiri_dagster.manifest.presets import stripe as stripe_api
 from hakiri_dagster.manifest.presets.contract import Preset
 from hakiri_dagster.manifest.presets.github import github
 from hakiri_dagster.manifest.presets.stripe import stripe
@@ -16,6 +18,16 @@ from hakiri_dagster.manifest.spec import GithubSource, PipelineSpec, RestSource,
 
 _MERGED = ("params", "columns")
 """Keys of a table that add to what the preset says; the others replace it."""
+
+
+_KEYS = {"github": dict.fromkeys(github_api.TABLES, ("id",)), "stripe": dict.fromkeys(stripe_api.TABLES, ("id",))}
+
+
+def known_key(connector: Any, table: Any) -> tuple[str, ...] | None:
+    """Of a table as it is written: whatever stands there."""
+    if not isinstance(connector, str) or not isinstance(table, str):
+        return None
+    return _KEYS.get(connector, {}).get(table)
 
 
 def preset_of(spec: PipelineSpec) -> Preset | None:

@@ -24,7 +24,7 @@ _CREATED: Final = {
 _COMMON: Final = {"id": "text", "object": "text", "created": "timestamptz", "livemode": "boolean", "metadata": "jsonb"}
 _MONEY: Final = {"amount": "bigint", "currency": "text", "status": "text", "description": "text"}
 
-_TABLES: Final[Mapping[str, dict[str, str]]] = {
+TABLES: Final[Mapping[str, dict[str, str]]] = {
     "balance_transactions": _MONEY
     | {"available_on": "timestamptz", "fee": "bigint", "net": "bigint", "type": "text", "source": "text"}
     | {"exchange_rate": "numeric", "fee_details": "jsonb", "reporting_category": "text"},
@@ -73,7 +73,7 @@ def stripe(config: StripeConfig) -> Preset:
                 **config.requests(retry=config.retry),
             }
         ),
-        tables={name: _table(name, _COMMON | columns) for name, columns in _TABLES.items()},
+        tables={name: _table(name, _COMMON | columns) for name, columns in TABLES.items()},
         hints=BackfillSpec(rate_budget="25/s"),
     )
 

@@ -75,6 +75,30 @@ def test_the_seeds_example_loads_as_it_stands(shop: ShopProject) -> None:
     assert asked_again == 3 * (2 + 2 + 1), "two pages a table at the plan and at the run, and one with what is new"
 
 
+def test_each_of_several_repositories_has_a_history_of_its_own(shop: ShopProject) -> None:
+    repos = {"one/a": Github(), "two/b": Github()}
+    repos["one/a"].issue(1, ago(days=400))
+    for number, repo in enumerate(repos.values(), start=2):
+        repo.issue(number, ago(days=10 * number))
+
+    def answer(asked: Asked) -> Said:
+        owner, name, rest = asked.path.removeprefix("/repos/").split("/", 2)
+        return repos[f"{owner}/{name}"].answer(replace(asked, path=f"/repos/{github_api.REPO}/{rest}"))
+
+    source = {"connector": "github", "config": {"repos": list(repos)}}
+    pipeline = {"id": "gh", "source": source, "tables": ["issues"], "backfill": {"rate_budget": "1000/min"}}
+    with played(shop, answer, "", pipeline) as api:
+        assert shop.apply()["issues"]["error"] is None
+        found = shop.rows("SELECT repo, number FROM raw.issues ORDER BY 2")
+        assert found == [("one/a", 1), ("one/a", 2), ("two/b", 3)]
+        repos["two/b"].issue(4, ago(minutes=1))
+        api.asked.clear()
+        again = shop.apply()["issues"]
+        assert (again["error"], again["chunks"]["done"]) == (None, 1)
+        assert {asked.path.split("/")[2] for asked in api.asked if "since" in asked.params} == {"two"}
+    assert shop.rows("SELECT repo FROM raw.issues WHERE number = 4") == [("two/b",)]
+
+
 STRIPE: dict[str, Any] = {
     "id": "pay",
     "source": {"connector": "stripe", "config": {"api_key": "${STRIPE_KEY}"}},

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from tests.unit.manifest.conftest import Load, Read
 from tests.unit.manifest.samples import SEED_BACKFILL, SEED_JSON
@@ -97,15 +98,37 @@ def test_a_table_without_a_cursor_is_loaded_whole(load: Load) -> None:
         (github("issues", config={"repo": "linux"}), "`linux` is not a repository"),
         (github("issues", config={"repo": "a/.."}), "`a/..` is not a repository"),
         (github("issues", config={"repo": "a/b/c"}), "`a/b/c` is not a repository"),
+        (github("issues", config={"repos": ["a/b"]}), "`repo` and `repos` are both there"),
+        (github("issues", config={"repo": None}), "neither `repo` nor `repos` is there"),
         (github("issues", config={"token": "gh-plain"}), "a secret is not written into a manifest"),
         (github("issues", config={"base_url": "http://10.0.0.1"}), "the API is refused"),
     ],
-    ids=["no such table", "cursor", "watermark", "no owner", "dots", "too long", "secret", "private network"],
+    ids=[
+        "no-table",
+        "cursor",
+        "watermark",
+        "no-owner",
+        "dots",
+        "too-long",
+        "both",
+        "neither",
+        "secret",
+        "private-network",
+    ],
 )
 def test_what_is_wrong_is_told_at_its_place(read: Read, files: dict[str, str], told: str) -> None:
     (problem,) = read(None, files).problems
     assert told in problem.message
     assert "gh-plain" not in str(problem)
+
+
+def test_several_repositories_are_parts_of_the_same_tables(load: Load) -> None:
+    repos = {"repo": None, "repos": ["torvalds/linux", "python/cpython"]}
+    found = table(load, github("issues", config=repos))
+    assert found.path == "/repos/{repo}/issues"
+    hint = source_table(found).hint
+    assert (hint.kind, [part.value for part in hint.parts]) == ("partitioned-monotonic", repos["repos"])
+    assert source_table(table(load, github("issues"))).hint.kind == "monotonic"
 
 
 def stripe(*tables: Any, **more: Any) -> dict[str, str]:
@@ -126,6 +149,12 @@ def test_stripes_objects_are_known_by_name(load: Load) -> None:
     assert str(found.rate_budget) == "25/s"
     assert found.tables[0].backfill.start_from == "2011-01-01"
     assert KEY["STRIPE_KEY"] not in repr(found)
+
+
+@pytest.mark.parametrize("mode", ["delete_missing", "scd2"])
+def test_the_key_that_is_known_is_enough_for_modes_that_need_one(load: Load, mode: str) -> None:
+    whole = {"name": "charges", "incremental": False, "load": {"mode": mode}}
+    assert table(load, stripe(whole), KEY).upsert_key == ("id",)
 
 
 def test_times_that_a_table_adds_do_not_take_the_cursor_away(load: Load) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hakiri_dagster.connectors.rest.ranges import as_position
 from hakiri_dagster.connectors.rest.table import RestTable
 from hakiri_dagster.errors import SourceError
-from hakiri_dagster.manifest.presets.stripe import _TABLES
+from hakiri_dagster.manifest.presets.stripe import TABLES
 from tests.integration.connectors.rest import preset_tables
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, serving
 from tests.integration.connectors.rest.preset_tables import preset_table
@@ -79,7 +79,7 @@ def test_a_plan_asks_for_one_page(tmp_path: Path) -> None:
         assert len(api.asked) == 1
 
 
-@pytest.mark.parametrize("name", sorted(_TABLES))
+@pytest.mark.parametrize("name", sorted(TABLES))
 def test_an_account_without_objects_has_its_columns(tmp_path: Path, name: str) -> None:
     with serving(Stripe().answer) as api:
         found = discovered(table_of(tmp_path, api, name))
