@@ -12,6 +12,7 @@ from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Project, Table
 from hakiri_dagster.orchestration.assets import table_asset
 from hakiri_dagster.orchestration.dagster_home import PROJECT_VARIABLE
+from hakiri_dagster.orchestration.delivery_sensor import delivery_sensors
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.jobs import pipeline_jobs
 from hakiri_dagster.orchestration.names import source_key
@@ -35,7 +36,12 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
         ],
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],
         schedules=[pipeline_schedule(pipeline, partitions) for pipeline in project.pipelines if pipeline.schedule],
-        sensors=[killed_runs, alerts, *(discovery_sensor(pipeline, partitions) for pipeline in project.pipelines)],
+        sensors=[
+            killed_runs,
+            alerts,
+            *delivery_sensors(project, partitions, settings),
+            *(discovery_sensor(pipeline, partitions) for pipeline in project.pipelines),
+        ],
         resources={
             "project": project_resource(project.root),
             "spark": spark_resource(project.root, settings),

@@ -9,7 +9,8 @@ from typing import Final, Self
 from hakiri_dagster.audit.alerts import AlertReader, AlertStore
 from hakiri_dagster.audit.chunks import ChunkReader, ChunkStore
 from hakiri_dagster.audit.cursors import CursorReader, CursorStore
-from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sqlite_transactions
+from hakiri_dagster.audit.deliveries import DeliveryReader, DeliveryStore
+from hakiri_dagster.audit.engine import BUSY_SECONDS, Transactions, postgres_transactions, sqlite_transactions
 from hakiri_dagster.audit.files import FileReader, FileStore
 from hakiri_dagster.audit.holds import HoldStore
 from hakiri_dagster.audit.migrations import migrate
@@ -38,6 +39,7 @@ class AuditView:
         self.schemas: SchemaReader = SchemaReader(transactions)
         self.rewinds: RewindReader = RewindReader(transactions)
         self.rate_budgets: RateBudgetReader = RateBudgetReader(transactions)
+        self.deliveries: DeliveryReader = DeliveryReader(transactions)
         self.status = StatusReader(transactions)
 
     def __enter__(self) -> Self:
@@ -62,6 +64,7 @@ class AuditDb(AuditView):
     schemas: SchemaStore
     rewinds: RewindStore
     rate_budgets: RateBudgetStore
+    deliveries: DeliveryStore
 
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions)
@@ -76,13 +79,15 @@ class AuditDb(AuditView):
         self.holds = HoldStore(transactions)
         self.rate_budgets = RateBudgetStore(transactions)
         self.pass_places = PassPlaceStore(transactions)
+        self.deliveries = DeliveryStore(transactions)
 
 
-def open_audit(url: str | None, state_dir: Path) -> AuditDb:
-    """PostgreSQL when a URL is given, else SQLite in `state_dir`. Brings the tables to this version."""
+def open_audit(url: str | None, state_dir: Path, *, patience: float = BUSY_SECONDS) -> AuditDb:
+    """PostgreSQL when a URL is given, else SQLite in `state_dir`. Brings the tables to this version. `patience`: how
+    many seconds somebody else's lock is waited for."""
     if url is not None:
-        return AuditDb(_migrated(postgres_transactions(url)))
-    return AuditDb(_migrated(sqlite_transactions(_writable(state_dir) / SQLITE_FILE)))
+        return AuditDb(_migrated(postgres_transactions(url, patience)))
+    return AuditDb(_migrated(sqlite_transactions(_writable(state_dir) / SQLITE_FILE, patience)))
 
 
 def open_audit_view(url: str | None, state_dir: Path) -> AuditView:

@@ -80,7 +80,8 @@ class Transactions:
         self._engine.dispose()
 
 
-def postgres_transactions(url: str) -> Transactions:
+def postgres_transactions(url: str, patience: float = BUSY_SECONDS) -> Transactions:
+    """`patience`: how many seconds a lock is waited for, and twice that an answer; the usual: as the server is set."""
     parsed = parsed_url(url)
     engine = create_engine(
         parsed,
@@ -91,7 +92,15 @@ def postgres_transactions(url: str) -> Transactions:
         execution_options=IN_SCHEMA,
         hide_parameters=True,
     )
+    if patience != BUSY_SECONDS:
+        event.listen(engine, "begin", lambda connection: _limit_waiting(connection, patience))
     return Transactions(engine, without_password(parsed))
+
+
+def _limit_waiting(connection: Connection, patience: float) -> None:
+    milliseconds = round(patience * 1000)
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+    connection.exec_driver_sql(f"SET LOCAL statement_timeout = {2 * milliseconds}")
 
 
 def parsed_url(url: str) -> URL:
@@ -111,14 +120,14 @@ def without_password(url: URL) -> str:
     return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
 
-def sqlite_transactions(path: Path | None) -> Transactions:
+def sqlite_transactions(path: Path | None, patience: float = BUSY_SECONDS) -> Transactions:
     """None: an empty audit DB in memory, for whoever only reads a project that has none yet."""
     if path is None:
         engine = create_engine("sqlite://", poolclass=StaticPool, hide_parameters=True)
     else:
         engine = create_engine(
             URL.create("sqlite", database=str(path)),
-            connect_args={"timeout": BUSY_SECONDS},
+            connect_args={"timeout": patience},
             hide_parameters=True,
         )
     event.listen(engine, "connect", _set_up_sqlite)

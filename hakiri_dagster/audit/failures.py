@@ -23,6 +23,7 @@ _POSTGRES_HINTS: tuple[tuple[str, type[AuditError], str, str], ...] = (
     ("40001", AuditBusy, "had two writers at the same rows", "run again"),
     ("40P01", AuditBusy, "had two writers at the same rows", "run again"),
     ("55P03", AuditBusy, "is locked by another session", "wait for the other run to end, then try again"),
+    ("57014", AuditBusy, "did not answer in time", "run again when there is less work for it"),
     ("53100", AuditFull, "cannot grow: the disk is full", "make room, then run again; nothing was lost"),
     ("53", AuditUnavailable, "has no connections or memory left", "raise its limits, or run again later"),
     ("57P", AuditUnavailable, "is shutting down or starting", "run again when it is up"),

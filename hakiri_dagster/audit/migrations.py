@@ -14,6 +14,7 @@ from hakiri_dagster.audit.schema import (
     ALERT,
     AUDIT_VERSION,
     BUDGET_USE,
+    DELIVERIES,
     METADATA,
     PASS_PLACE,
     PIPELINE_CHUNKS,
@@ -76,11 +77,26 @@ def _pass_places(connection: Connection) -> None:
     METADATA.create_all(connection, [PASS_PLACE])
 
 
+def _deliveries(connection: Connection) -> None:
+    """What reached the triggers of pipelines."""
+    METADATA.create_all(connection, [DELIVERIES])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
 
-STEPS: Final[tuple[Step, ...]] = (_first, _second, _third, _schema_log, _rewinds, _gaps, _budgets, _pass_places)
+STEPS: Final[tuple[Step, ...]] = (
+    _first,
+    _second,
+    _third,
+    _schema_log,
+    _rewinds,
+    _gaps,
+    _budgets,
+    _pass_places,
+    _deliveries,
+)
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    UniqueConstraint,
     null,
 )
 from sqlalchemy.types import TypeEngine
@@ -285,4 +286,36 @@ PASS_PLACE: Final = Table(
     Column("at_work", Boolean, nullable=False),
     Column("leased_until", UtcTime, nullable=False),
     sqlite_autoincrement=True,
+)
+
+# What reached a pipeline's triggers: no body, only its hash. `proof` is a hash as well. `run_ids` is a list, as JSON.
+DELIVERIES: Final = Table(
+    "deliveries",
+    METADATA,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("pipeline_id", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("delivery_id", Text, nullable=False),
+    Column("proof", Text),
+    Column("received_at", UtcTime, nullable=False),
+    Column("body_sha256", Text, nullable=False),
+    Column("body_bytes", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("batch", Text),
+    Column("started_at", UtcTime),
+    Column("ended_at", UtcTime),
+    Column("run_ids", Text, nullable=False),
+    Column("look_after", UtcTime, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("error", Text),
+    UniqueConstraint("pipeline_id", "source", "delivery_id"),
+    UniqueConstraint("pipeline_id", "proof"),
+    Index("deliveries_of_batch", "batch"),
+)
+OPEN_DELIVERY: Final = DELIVERIES.c.ended_at.is_(null())
+Index(
+    "deliveries_open",
+    DELIVERIES.c.pipeline_id,
+    sqlite_where=OPEN_DELIVERY,
+    postgresql_where=OPEN_DELIVERY,
 )

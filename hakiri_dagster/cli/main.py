@@ -182,11 +182,24 @@ def alerts(
 @app.command()
 def serve(
     port: Annotated[int, typer.Option(help="The UI's port.")] = 3000,
+    inbox_port: Annotated[int, typer.Option(help="The port of the inbox of webhooks.")] = 3001,
+    inbox_host: Annotated[str, typer.Option(help="The address at which the inbox listens.")] = "127.0.0.1",
 ) -> NoReturn:
-    """Dagster's UI and daemon, a shared Spark Connect server and PostgreSQL, until Ctrl-C."""
+    """Dagster's UI and daemon, a shared Spark Connect server, PostgreSQL and the inbox of webhooks, until Ctrl-C."""
     from hakiri_dagster.cli.serve import serve as run
 
-    _exit(run(_project, port))
+    _exit(run(_project, port, inbox_host, inbox_port))
+
+
+@app.command()
+def receive(
+    port: Annotated[int, typer.Option(help="The port; 0: any that is free.", min=0, max=65535)] = 3001,
+    host: Annotated[str, typer.Option(help="The address at which it listens.")] = "127.0.0.1",
+) -> NoReturn:
+    """The inbox of webhooks alone, until Ctrl-C: for where Dagster runs by other means than `hakiri serve`."""
+    from hakiri_dagster.cli.receive_command import receive as run
+
+    _exit(run(_project, host, port))
 
 
 @app.command()

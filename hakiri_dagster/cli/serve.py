@@ -1,4 +1,4 @@
-"""`hakiri serve`: Dagster's UI and daemon, a shared Spark Connect server and PostgreSQL; all of them stop together."""
+"""`hakiri serve`: Dagster's UI and daemon, a Spark Connect server, PostgreSQL, the inbox; all of them stop together."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hakiri_dagster.engine.connect_server import ConnectServer, accepts, connect
 from hakiri_dagster.engine.postgres_settings import free_port, is_free
 from hakiri_dagster.engine.spark_config import is_local
 from hakiri_dagster.errors import EngineError, UsageError
+from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.orchestration.dagster_home import prepare_home, psycopg2_url
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import remember
@@ -34,9 +35,10 @@ if os.getppid() == int(sys.argv[1]):
 """
 
 
-def serve(root: Path, port: int) -> int:
-    _refuse_taken(port)
+def serve(root: Path, port: int, inbox_host: str, inbox_port: int) -> int:
+    _refuse_taken(port, "--port")
     project = opened_project(root)
+    inbox = _inbox(project, inbox_host, inbox_port)
     settings = Settings.from_env()
     with ExitStack() as stack:
         spark = stack.enter_context(connect_server(settings, project.state_dir)) if is_local(settings) else None
@@ -50,17 +52,28 @@ def serve(root: Path, port: int) -> int:
         home = prepare_home(root, psycopg2_url(runtime.dagster_url), project.max_parallel_chunks)
         stack.enter_context(runtime.keep_server())
         code_port = free_port(None)
-        children = stack.enter_context(_children(_commands(home, code_port, port), home))
+        children = stack.enter_context(_children({**_commands(home, code_port, port), **inbox}, home))
+        if inbox:
+            print(f"Webhooks: POST http://{inbox_host}:{inbox_port}/hooks/<pipeline id>", file=sys.stderr)
         _watch(children, spark, port)
     return 0
 
 
-def _refuse_taken(port: int) -> None:
+def _refuse_taken(port: int, option: str) -> None:
     if not is_free(port):
         raise UsageError(
             f"port {port} is in use, by another `hakiri serve` perhaps",
-            hint=f"end that one, or choose another port: hakiri serve --port {free_port(port + 1)}",
+            hint=f"end that one, or choose another port: hakiri serve {option} {free_port(port + 1)}",
         )
+
+
+def _inbox(project: Project, host: str, port: int) -> dict[str, list[str]]:
+    """Where a pipeline takes webhooks."""
+    if not any(pipeline.webhooks for pipeline in project.pipelines):
+        return {}
+    _refuse_taken(port, "--inbox-port")
+    hakiri = [str(Path(sys.executable).parent / "hakiri"), "--project", str(project.root)]
+    return {"inbox": [*hakiri, "receive", "--port", str(port), "--host", host]}
 
 
 def _commands(home: Path, code_port: int, port: int) -> dict[str, list[str]]:
@@ -127,7 +140,7 @@ def _refuse_ended(children: Children) -> None:
     for name, child in children.items():
         if child.poll() is not None:
             raise EngineError(
-                f"Dagster's {name} ended with exit code {child.returncode}",
+                f"the {name} ended with exit code {child.returncode}",
                 hint=f"see .hakiri/dagster/{name.replace(' ', '-')}.log",
             )
 

@@ -27,6 +27,7 @@ from hakiri_dagster.manifest.rest_checks import cursor_problems, part_problems, 
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
 from hakiri_dagster.manifest.tables import Pipeline, Project
+from hakiri_dagster.manifest.trigger_checks import trigger_problems, trigger_secrets
 from hakiri_dagster.security import secrets
 from hakiri_dagster.settings import allows_loopback
 
@@ -113,6 +114,7 @@ class _Reader:
         self.warnings += budget_warnings(entry)
         self._check_hooks(entry, filled)
         self._check_api(entry, filled)
+        self._check_triggers(entry, filled)
         try:
             spec = PipelineSpec.model_validate(filled.data)
         except ValidationError as error:
@@ -128,6 +130,10 @@ class _Reader:
     def _check_api(self, entry: Entry, filled: Filled) -> None:
         secrets.register(rest_secrets(entry, self.env))
         self.problems += rest_problems(entry, filled, allow_loopback=allows_loopback(self.env))
+
+    def _check_triggers(self, entry: Entry, filled: Filled) -> None:
+        secrets.register(trigger_secrets(entry, self.env))
+        self.problems += trigger_problems(entry, filled, allow_loopback=allows_loopback(self.env))
 
     def _note_references(self, entry: Entry, filled: Filled) -> None:
         for value in filled.values:

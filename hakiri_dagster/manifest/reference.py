@@ -44,6 +44,9 @@ _HEADINGS = {
     "TimeoutSpec": "`timeout` of an API",
     "RetrySpec": "`retry` of an API",
     "CursorParams": "`cursor_params` of a table of `rest`",
+    "WebhookTrigger": "The trigger `webhook`",
+    "SqsTrigger": "The trigger `sqs`",
+    "CloudflareQueueTrigger": "The trigger `cloudflare_queue`",
     "PostgresDestination": 'A destination with `connector = "postgres"`',
     "PostgresTargetConfig": "`config` of a `postgres` destination",
     "ProjectInfo": "`[project]`",
@@ -91,8 +94,8 @@ _INTRODUCTION = """# Manifest reference
 Generated from the models in `hakiri_dagster/manifest/` by `python -m hakiri_dagster.manifest.generate`.
 
 - Every key is written in snake_case, or in the same words in camelCase (`upsert_key`, `upsertKey`): not both at once.
-- `${NAME}` in `source.config`, in a destination's `config`, in `path` and in `[audit] url` is filled in from the
-  environment; `$${` is a plain `${`. A name that is not set is an error.
+- `${NAME}` in `source.config`, in a destination's `config`, in `path`, in `triggers` and in `[audit] url` is filled in
+  from the environment; `$${` is a plain `${`. A name that is not set is an error.
 - What a table does not say, its pipeline says, key by key.
 - A manifest can be checked in an editor: `schemas/pipeline.json` for `manifests/pipelines/*`, `schemas/hakiri.json`
   for `manifests/hakiri.toml`. `hakiri validate` tells everything that is wrong, with file, line and column.

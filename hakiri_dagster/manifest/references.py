@@ -28,6 +28,7 @@ PIPELINE_SCOPES: tuple[Scope, ...] = (
     ("destination", "config"),
     ("tables", "*", "path"),
     ("tables", "*", "params"),
+    ("triggers", "*"),
     *_WEBHOOK_SCOPES,
 )
 PROJECT_SCOPES: tuple[Scope, ...] = (("audit", "url"), ("context", "path"), ("destinations", "*", "config"))

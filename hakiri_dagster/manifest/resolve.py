@@ -56,6 +56,7 @@ def resolve_pipeline(declared: Declared, landings: Landings, root: Path) -> Pipe
         tags=spec.tags,
         origin=Origin(entry.file, entry.line),
         backfill=spec.backfill,
+        triggers=spec.triggers,
     )
 
 
@@ -148,4 +149,5 @@ def _table(
         position=index,
         contract=table.contract or spec.contract,
         renamed=table.renamed,
+        triggered=bool(spec.triggers),
     )

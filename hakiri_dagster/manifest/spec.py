@@ -47,6 +47,7 @@ from hakiri_dagster.manifest.source_config import (
     PostgresTargetConfig,
     PostgresUrl,
 )
+from hakiri_dagster.manifest.trigger_spec import Triggers
 from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec, LateSpec
 
 BUILT_SOURCES = ("files", "postgres", "rest", "github", "stripe")
@@ -335,6 +336,7 @@ class PipelineSpec(Model):
     )
     schedule: ScheduleText | None = Field(default=None, description="`every 15m` or a cron expression.")
     timezone: TimeZone = Field(default="UTC", description="The time zone of the schedule.")
+    triggers: Triggers = Field(default=(), description="What starts it beside its schedule.")
     incremental: CursorColumn | None = Field(
         default=None, description="The cursor column: which rows are new, and how history is cut."
     )

@@ -21,6 +21,7 @@ from hakiri_dagster.manifest.load_spec import (
 )
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
+from hakiri_dagster.manifest.trigger_spec import QueueTrigger, Trigger, WebhookTrigger
 
 READS_WITHOUT_REQUESTS = frozenset(("files", "postgres"))
 """Connectors that no budget of requests concerns."""
@@ -80,6 +81,8 @@ class Table:
     """How its records are asked of an API; empty for other sources."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Old names of columns by their new ones."""
+    triggered: bool = False
+    """Its pipeline has triggers."""
 
     @property
     def label(self) -> str:
@@ -148,6 +151,15 @@ class Pipeline:
     tags: Mapping[str, str]
     origin: Origin
     backfill: BackfillSpec = field(default_factory=BackfillSpec)
+    triggers: tuple[Trigger, ...] = ()
+
+    @property
+    def webhooks(self) -> tuple[WebhookTrigger, ...]:
+        return tuple(trigger for trigger in self.triggers if isinstance(trigger, WebhookTrigger))
+
+    @property
+    def queues(self) -> tuple[QueueTrigger, ...]:
+        return tuple(trigger for trigger in self.triggers if not isinstance(trigger, WebhookTrigger))
 
     @property
     def rate_budget(self) -> Rate | None:

@@ -16,6 +16,8 @@ DUE_ONLY_TAG = "hakiri/due_only"
 """On runs that converge (apply, schedules, sensors): what is not due is left alone. Without it, a run loads again."""
 OCCASION_TAG = "hakiri/occasion"
 """The same on all runs of one `apply` or of one tick."""
+DELIVERIES_TAG = "hakiri/deliveries"
+"""On runs that deliveries have started: the batch in which these are served together."""
 ALONG_TAG = "hakiri/along"
 """Keys, with commas between, that a run loads beside its partitions: Dagster, which has loaded the project before their
 windows were planned, takes no request for them."""

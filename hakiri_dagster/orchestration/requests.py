@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import dagster as dg
@@ -42,12 +42,14 @@ class ChunkRange:
     def partition_key(self) -> str | None:
         return self.first if self.first == self.last else None
 
-    def run_request(self, occasion: str) -> dg.RunRequest:
+    def run_request(self, occasion: str, within: str = "", also: Mapping[str, str] | None = None) -> dg.RunRequest:
+        """A schedule's tick may have only one run of each key, a sensor one in all its time: `within` tells its ticks
+        apart. `also`: tags that whoever asks knows its runs by."""
         return dg.RunRequest(
-            run_key=f"{self.table.label} {self.first}",  # within one tick, which may have only one run of each key
+            run_key=f"{within} {self.table.label} {self.first}".lstrip(),
             asset_selection=[asset_key(self.table)],
             partition_key=self.partition_key,
-            tags=self.tags() | {OCCASION_TAG: occasion},
+            tags=self.tags() | {OCCASION_TAG: occasion} | dict(also or {}),
         )
 
 
@@ -74,13 +76,19 @@ def range_for_hooks(
 
 
 def tick_ranges(
-    table: Table, partitions: dg.PartitionsDefinition, survey: Survey, instance: dg.DagsterInstance
+    table: Table,
+    partitions: dg.PartitionsDefinition,
+    survey: Survey,
+    instance: dg.DagsterInstance,
+    asked: Collection[str] = (),
 ) -> list[ChunkRange]:
-    """What one tick of a schedule dispatches: `max_chunks_per_tick` chunks."""
+    """What one tick dispatches: `max_chunks_per_tick` chunks. `asked`: those that are not asked for again."""
     if not survey.due_keys:
-        return range_for_hooks(table, partitions, survey, instance)
+        return [] if asked else range_for_hooks(table, partitions, survey, instance)
     at_most = table.backfill.max_chunks_per_tick
-    taken = survey.due_in_turn[:at_most]
+    taken = [key for key in survey.due_in_turn if key not in asked][:at_most]
+    if not taken:
+        return []
     ordered = ordered_keys(instance, partitions)
     known, last = set(ordered), open_windows(ordered)
     unseen = [key for key in taken if key not in known and bare_key(key) not in (NULL_KEY, OUTSIDE_KEY)]

@@ -129,7 +129,7 @@ def due_of(
         case "files":
             return due_files(chunks, states, discovery.source_files)
         case "full":
-            fingerprint, schedule = discovery.fingerprint, table.schedule
+            fingerprint, schedule = discovery.fingerprint, None if table.triggered else table.schedule
             return due_full(states, fingerprint=fingerprint, schedule=schedule, timezone=table.timezone, now=moment)
         case _:
             assert_never(shape)

@@ -1,0 +1,266 @@
+"""What has reached a pipeline's triggers, and the runs that the sensor asks for, as Dagster's daemon has them made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from hakiri_dagster.audit.database import open_audit
+from hakiri_dagster.audit.deliveries import Arrival, Delivery
+from hakiri_dagster.definitions import project_definitions
+from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.orchestration import serving
+from hakiri_dagster.orchestration.names import DELIVERIES_TAG
+from tests.integration.orchestration.conftest import ShopProject
+
+ENV = {"HOOK_SECRET": "a-secret-of-some-length"}
+YEAR = [f"2024-{month:02d}" for month in range(1, 13)]
+
+
+@pytest.fixture
+def shop(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShopProject]:
+    monkeypatch.setenv("HOOK_SECRET", ENV["HOOK_SECRET"])  # runs load the project anew
+    with dg.instance_for_test() as instance:
+        yield replace(shop, instance=instance, env=ENV)
+
+
+def declare(shop: ShopProject, *tables: dict[str, Any], pipeline_id: str = "shop", **more: Any) -> None:
+    shop.manifest(
+        {
+            "id": pipeline_id,
+            "source": {"connector": "files", "config": {"path": "data", "format": "csv"}},
+            "tables": list(tables) or [{"name": "orders", "path": "data/orders/"}],
+            "triggers": [{"type": "webhook", "secret": "${HOOK_SECRET}"}],
+            "load": {"mode": "append"},
+        }
+        | more
+    )
+
+
+def orders(shop: ShopProject, *months: str) -> None:
+    """A file each."""
+    for month in months:
+        shop.file(f"data/orders/{month}.csv", f"order_id,placed_at\n{month},{month}-03\n")
+
+
+def arrive(shop: ShopProject, *ids: str, pipeline_id: str = "shop") -> None:
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        audit.deliveries.store([Arrival(pipeline_id, "webhook", one, "0" * 64, 2) for one in ids])
+
+
+def deliveries(shop: ShopProject, pipeline_id: str = "shop") -> list[Delivery]:
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        return list(reversed(audit.deliveries.newest([pipeline_id], 100)))
+
+
+def states(shop: ShopProject, pipeline_id: str = "shop") -> list[tuple[str, str]]:
+    return [(found.delivery_id, found.state) for found in deliveries(shop, pipeline_id)]
+
+
+def make_due(shop: ShopProject) -> None:
+    """What was put off is looked at in the next tick."""
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        audit.deliveries.looked_at("shop")
+
+
+class Daemon:
+    def __init__(self, shop: ShopProject) -> None:
+        self._shop = shop
+        self._loaded = self._load()
+
+    def tick(self) -> Any:
+        with dg.build_sensor_context(
+            instance=self._shop.instance,
+            instance_ref=self._shop.instance.get_ref(),
+            repository_def=self._loaded.get_repository_def(),
+        ) as context:
+            return self._loaded.resolve_sensor_def("_deliveries").evaluate_tick(context)
+
+    def asked(self) -> list[dg.RunRequest]:
+        return list(self.tick().run_requests)
+
+    def says(self) -> str:
+        told = self.tick()
+        assert not told.run_requests
+        return str(told.skip_message)
+
+    def run(self, requests: Sequence[dg.RunRequest]) -> list[dg.ExecuteInProcessResult]:
+        job = self._load().resolve_implicit_global_asset_job_def()
+        return [
+            job.execute_in_process(
+                instance=self._shop.instance,
+                asset_selection=list(request.asset_selection or ()),
+                partition_key=request.partition_key,
+                tags=dict(request.tags),
+                raise_on_error=False,
+            )
+            for request in requests
+        ]
+
+    def pretend(
+        self, requests: Sequence[dg.RunRequest], status: dg.DagsterRunStatus = dg.DagsterRunStatus.SUCCESS
+    ) -> list[dg.DagsterRun]:
+        """Runs as Dagster has them, without anything loaded."""
+        return [
+            self._shop.instance.add_run(
+                dg.DagsterRun(
+                    "__ASSET_JOB",
+                    asset_selection=frozenset(request.asset_selection or ()),
+                    tags={**request.tags, "dagster/partition": request.partition_key or ""},
+                    status=status,
+                )
+            )
+            for request in requests
+        ]
+
+    def _load(self) -> dg.Definitions:
+        return project_definitions(load_project(self._shop.root, env=ENV), self._shop.settings)
+
+
+@pytest.fixture
+def daemon(shop: ShopProject) -> Daemon:
+    declare(shop)
+    orders(shop, YEAR[0])
+    return Daemon(shop)
+
+
+def test_a_project_without_triggers_has_no_such_sensor(shop: ShopProject) -> None:
+    declare(shop, triggers=[])
+    names = {sensor.name for sensor in Daemon(shop)._loaded.sensors or ()}
+    assert "_deliveries" not in names
+
+
+def test_what_waits_for_a_pipeline_is_served_by_one_run_and_recorded_with_it(shop: ShopProject, daemon: Daemon) -> None:
+    arrive(shop, "a", "b")
+    (request,) = daemon.asked()
+    assert request.tags[DELIVERIES_TAG] == deliveries(shop)[0].batch
+    (result,) = daemon.run([request])
+    assert daemon.says() == "shop: served"
+    assert states(shop) == [("a", "done"), ("b", "done")]
+    assert {found.run_ids for found in deliveries(shop)} == {(result.run_id,)}
+    assert shop.column("orders", "order_id") == [YEAR[0]]
+    assert daemon.says() == "no delivery waits"
+    arrive(shop, "c")
+    assert daemon.says() == "shop: nothing was due"
+    assert states(shop)[-1] == ("c", "done")
+
+
+def test_what_comes_while_a_run_is_under_way_is_served_by_the_next(shop: ShopProject, daemon: Daemon) -> None:
+    """That run may have read before it came."""
+    arrive(shop, "a")
+    requests = daemon.asked()
+    arrive(shop, "b")
+    (run,) = daemon.pretend(requests, dg.DagsterRunStatus.STARTED)
+    assert daemon.says() == "shop: 1 run(s) under way"
+    assert states(shop) == [("a", "started"), ("b", "pending")]
+    shop.instance.report_run_canceled(run)
+    assert "did not succeed" in daemon.says()
+    (request,) = daemon.asked()
+    assert states(shop) == [("a", "failed"), ("b", "started")]
+    assert request.run_key != requests[0].run_key
+
+
+def test_a_request_that_was_lost_is_made_again_as_the_same(shop: ShopProject, daemon: Daemon) -> None:
+    """Dagster was killed between the tick and the run; with the same key it would start no second one either."""
+    arrive(shop, "a")
+    (lost,) = daemon.asked()
+    (again,) = Daemon(shop).asked()
+    assert (again.run_key, again.tags) == (lost.run_key, lost.tags)
+    daemon.pretend([again])
+    assert daemon.says() == "shop: served"
+
+
+def test_a_tick_that_is_killed_before_it_asks_loses_nothing(
+    shop: ShopProject, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException): ...
+
+    def killed(*_args: object, **_named: object) -> None:
+        raise Killed
+
+    arrive(shop, "a")
+    with monkeypatch.context() as patched:
+        patched.setattr(serving, "tick_ranges", killed)
+        with pytest.raises(Killed):
+            daemon.tick()
+    assert states(shop) == [("a", "started")]
+    daemon.pretend(daemon.asked())
+    assert daemon.says() == "shop: served"
+
+
+def test_history_is_worked_off_step_by_step_for_one_delivery(shop: ShopProject) -> None:
+    declare(shop, backfill={"max_chunks_per_tick": 2})
+    orders(shop, *YEAR[:3])
+    daemon = Daemon(shop)
+    arrive(shop, "a")
+    rounds = []
+    while requests := daemon.asked():
+        rounds.append(daemon.run(requests))
+    assert [len(results) for results in rounds] == [1, 1]
+    assert shop.column("orders", "order_id") == YEAR[:3]
+    assert states(shop) == [("a", "done")]
+    assert len(deliveries(shop)[0].run_ids) == 2
+
+
+def test_what_fails_is_tried_once_a_delivery_and_told(shop: ShopProject, daemon: Daemon) -> None:
+    arrive(shop, "a")
+    daemon.pretend(daemon.asked(), dg.DagsterRunStatus.FAILURE)
+    assert "1 of 1 run(s) did not succeed" in daemon.says()
+    assert states(shop) == [("a", "failed")]
+    assert daemon.says() == "no delivery waits"
+
+
+def test_a_table_that_is_always_due_is_asked_for_once(shop: ShopProject) -> None:
+    """Its schedule has not ticked since it was loaded; the delivery says that there is something new."""
+    shop.execute("CREATE SCHEMA src; CREATE TABLE src.stock (id int); INSERT INTO src.stock VALUES (1)")
+    declare(
+        shop,
+        {"name": "stock"},
+        schedule="0 0 1 1 *",
+        source={"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+        load={"mode": "truncate"},
+    )
+    shop.apply()
+    daemon = Daemon(shop)
+    arrive(shop, "a")
+    daemon.pretend(daemon.asked())
+    assert daemon.says() == "shop: served"
+
+
+def test_a_source_that_does_not_answer_is_waited_for(shop: ShopProject) -> None:
+    declare(
+        shop, {"name": "orders"}, source={"connector": "postgres", "config": {"url": "postgresql://u@127.0.0.1:9/db"}}
+    )
+    daemon = Daemon(shop)
+    arrive(shop, "a")
+    assert "looked at again in 30 s" in daemon.says()
+    assert daemon.says() == "no delivery waits"
+    make_due(shop)
+    assert "looked at again in 60 s" in daemon.says()
+    assert states(shop) == [("a", "started")]
+
+
+def test_a_pipeline_in_trouble_does_not_hold_up_the_others(shop: ShopProject, daemon: Daemon) -> None:
+    declare(
+        shop,
+        {"name": "missing"},
+        pipeline_id="broken",
+        source={"connector": "files", "config": {"path": "nowhere", "format": "csv"}},
+    )
+    arrive(shop, "x", pipeline_id="broken")
+    arrive(shop, "a")
+    (request,) = Daemon(shop).asked()
+    assert request.asset_selection == [dg.AssetKey(["shop", "orders"])]
+    ((_, state),) = states(shop, "broken")
+    assert state == "failed"
+    assert "missing" in str(deliveries(shop, "broken")[0].error)
+
+
+def test_deliveries_of_a_pipeline_that_is_no_longer_there_wait(shop: ShopProject, daemon: Daemon) -> None:
+    arrive(shop, "x", pipeline_id="gone")
+    assert daemon.says() == "no delivery waits"
+    assert states(shop, "gone") == [("x", "pending")]
