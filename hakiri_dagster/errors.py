@@ -84,6 +84,12 @@ class EngineLost(EngineError):
     kind = "transient"
 
 
+class EngineAway(EngineError):
+    """Spark does not answer; it may be starting again, and takes the work then."""
+
+    kind = "transient"
+
+
 class SourceError(HakiriError):
     """The source cannot be read as declared."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from hakiri_dagster.cli.opening import opened_project
 from hakiri_dagster.engine.connect_server import ConnectServer, accepts, connect_server
 from hakiri_dagster.engine.postgres_settings import free_port, is_free
-from hakiri_dagster.engine.spark_config import is_local
+from hakiri_dagster.engine.spark_config import is_remote
 from hakiri_dagster.errors import EngineError, UsageError
 from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.orchestration.dagster_home import prepare_home, psycopg2_url
@@ -24,6 +24,7 @@ from hakiri_dagster.settings import Settings
 
 _STOP_SECONDS = 20
 _LOOK_SECONDS = 0.5
+_RESTART_PAUSE_SECONDS = 5
 
 # The kernel ends the child when we end, however we end; a daemon that lived on would go on starting loads.
 _DIE_WITH_US = """
@@ -41,7 +42,7 @@ def serve(root: Path, port: int, inbox_host: str, inbox_port: int) -> int:
     inbox = _inbox(project, inbox_host, inbox_port)
     settings = Settings.from_env()
     with ExitStack() as stack:
-        spark = stack.enter_context(connect_server(settings, project.state_dir)) if is_local(settings) else None
+        spark = None if is_remote(settings) else stack.enter_context(connect_server(settings, project.state_dir))
         if spark is not None:
             os.environ.update(spark.client_environment)
         runtime = stack.enter_context(Runtime(project, Settings.from_env()))
@@ -154,7 +155,19 @@ def _watch(children: Children, spark: ConnectServer | None, port: int) -> None:
         while True:
             _refuse_ended(children)
             if spark is not None and not spark.alive():
-                spark.restart()
+                _start_again(spark)
             time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
         print("stopping …", file=sys.stderr)
+
+
+def _start_again(spark: ConnectServer) -> None:
+    """Runs wait for it a while. The rest of what serves goes on even if it cannot be had now."""
+    print("the Spark Connect server is gone: it is started again …", file=sys.stderr, flush=True)
+    try:
+        spark.restart()
+    except EngineError as error:
+        print(f"{error}\nit is tried again", file=sys.stderr, flush=True)
+        time.sleep(_RESTART_PAUSE_SECONDS)
+    else:
+        print("the Spark Connect server is up again", file=sys.stderr, flush=True)

@@ -18,9 +18,9 @@ import pyspark
 
 from hakiri_dagster.engine.java import ensure_java
 from hakiri_dagster.engine.postgres_home import write_private
-from hakiri_dagster.engine.postgres_settings import free_port
-from hakiri_dagster.engine.spark import local_environment
-from hakiri_dagster.engine.spark_config import spark_config
+from hakiri_dagster.engine.postgres_settings import free_port, is_free
+from hakiri_dagster.engine.spark import engine_environment
+from hakiri_dagster.engine.spark_config import ITS_OWN, PACKAGE_MARK, is_local, spark_config
 from hakiri_dagster.errors import EngineError
 from hakiri_dagster.settings import Settings
 
@@ -77,8 +77,10 @@ class ConnectServer:
         return self._process is not None and self._process.poll() is None and accepts(self.port)
 
     def start(self) -> None:
-        """On the port it had before, if that is still free: clients keep their URL."""
-        self.port = free_port(self.port or None)
+        """On the port it had before, which its clients keep."""
+        if self.port and not is_free(self.port):
+            raise EngineError(f"port {self.port} is in use", where="Spark Connect", hint="end what listens there")
+        self.port = self.port or free_port()
         environment = self._environment()
         command = self._command()
         with self.log.open("ab") as log:
@@ -108,7 +110,7 @@ class ConnectServer:
         ensure_java()
         (self.state_dir / "spark" / "local").mkdir(parents=True, exist_ok=True)
         inherited = {k: v for k, v in os.environ.items() if k not in _CLIENT_VARIABLES}
-        return {**inherited, **local_environment(), TOKEN_VARIABLE: self.token}
+        return {**inherited, **engine_environment(self.settings, self.state_dir), TOKEN_VARIABLE: self.token}
 
     def _command(self) -> list[str]:
         """The settings go in a file that only we may read: a command line is open to all."""
@@ -118,6 +120,8 @@ class ConnectServer:
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self.port),
         }
+        if is_local(self.settings):
+            config[PACKAGE_MARK] = ITS_OWN
         properties = self.state_dir / "spark" / "connect-server.properties"
         write_private(properties, _properties(config))
         return [

@@ -20,11 +20,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote as connect_is_in_use
 
 from hakiri_dagster.engine.java import ensure_java
-from hakiri_dagster.engine.spark_config import is_local, is_remote, spark_config
-from hakiri_dagster.errors import EngineError
+from hakiri_dagster.engine.shipped_package import package_archive, write_package
+from hakiri_dagster.engine.spark_config import ITS_OWN, PACKAGE_MARK, is_local, is_remote, spark_config, workers_python
+from hakiri_dagster.engine.spark_failures import translate_spark_errors
+from hakiri_dagster.errors import EngineAway
 from hakiri_dagster.settings import Settings
 
 __all__ = [
+    "engine_environment",
     "interrupt_attempt",
     "is_remote",
     "living_session",
@@ -55,7 +58,7 @@ def open_session(settings: Settings, state_dir: Path) -> SparkSession:
     builder = SparkSession.builder
     for key, value in spark_config(settings, state_dir).items():
         builder = builder.config(key, value)
-    return prepare_session(opened_apart(builder.getOrCreate, settings))
+    return prepare_session(opened_apart(builder.getOrCreate, settings), state_dir)
 
 
 def opened_apart(open_one: Callable[[], SparkSession], settings: Settings) -> SparkSession:
@@ -81,8 +84,7 @@ def prepare_process(settings: Settings, state_dir: Path) -> None:
     _forget_lost_jvm()
     ensure_java()
     (state_dir / "spark" / "local").mkdir(parents=True, exist_ok=True)
-    if is_local(settings):
-        os.environ.update(local_environment())
+    os.environ.update(engine_environment(settings, state_dir))
 
 
 def _await_connect_server(url: str) -> None:
@@ -96,14 +98,14 @@ def _await_connect_server(url: str) -> None:
             return
         except OSError as error:
             if time.monotonic() > deadline:
-                raise EngineError(
+                raise EngineAway(
                     f"Spark Connect does not answer at {place[0]}:{place[1]}: {error}",
                     hint="is that server up? HAKIRI_SPARK says where it is",
                 ) from error
         time.sleep(_LOOK_SECONDS)
 
 
-def prepare_session(session: SparkSession) -> SparkSession:
+def prepare_session(session: SparkSession, state_dir: Path) -> SparkSession:
     """To be called once on a session that somebody else opened, such as dagster-pyspark's resource."""
     if connect_is_in_use():
         from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -112,17 +114,38 @@ def prepare_session(session: SparkSession) -> SparkSession:
         session.client.set_retry_policies([policy])
         # The session is shared: whoever stops it must leave it to the others.
         session.release_session_on_close = False  # type: ignore[attr-defined]  # Connect's sessions have it
+        _ship_package(session, state_dir)
     return session
+
+
+def _ship_package(session: SparkSession, state_dir: Path) -> None:
+    """Once a session, which outlives its clients, and is new after its server was started again."""
+    with translate_spark_errors():
+        there = session.conf.get(PACKAGE_MARK, "")
+        if there == ITS_OWN or there == package_archive(state_dir).name:
+            return
+        archive = write_package(state_dir)
+        session.addArtifacts(str(archive), pyfile=True)
+        session.conf.set(PACKAGE_MARK, archive.name)
 
 
 def living_session(session: SparkSession, settings: Settings, state_dir: Path) -> SparkSession:
     """dagster-pyspark's resource hands out its first session for ever, also when the JVM behind it has died."""
     if connect_is_in_use() or SparkSession._instantiatedSession is session:
-        return prepare_session(session)
+        return prepare_session(session, state_dir)
     return open_session(settings, state_dir)
 
 
-def local_environment() -> dict[str, str]:
+def engine_environment(settings: Settings, state_dir: Path) -> dict[str, str]:
+    """For the process that starts the JVM: what PySpark and Spark's scripts take from nowhere else."""
+    if is_local(settings):
+        return _local_environment()
+    write_package(state_dir)
+    chosen = workers_python(settings)
+    return {} if chosen is None else {"PYSPARK_PYTHON": chosen}
+
+
+def _local_environment() -> dict[str, str]:
     """Python workers run this same Python and find this same package."""
     paths = [str(_PACKAGE_ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from hakiri_dagster.engine.shipped_package import package_archive
 from hakiri_dagster.settings import Settings
 
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
@@ -41,6 +42,14 @@ _PROCESS = {
 """Static: decided when the JVM starts."""
 
 
+PYTHON_FILES = "spark.submit.pyFiles"
+
+PACKAGE_MARK = "spark.hakiri.package"
+"""Tells the clients of a Connect server which package its workers have: the name of an archive, or `ITS_OWN`."""
+
+ITS_OWN = "own"
+
+
 def is_remote(settings: Settings) -> bool:
     """Spark runs elsewhere, behind Spark Connect, and this process has no JVM."""
     return settings.spark.startswith("sc://")
@@ -56,8 +65,14 @@ def spark_config(settings: Settings, state_dir: Path) -> dict[str, str]:
         return {"spark.remote": settings.spark, **_QUERY, **settings.spark_conf}
     config = {"spark.master": settings.spark, **_QUERY, **driver_config(settings, state_dir)}
     if is_local(settings):
-        config |= local_config(state_dir)
-    return {**config, **settings.spark_conf}
+        return {**config, **local_config(state_dir), **settings.spark_conf}
+    own = settings.spark_conf
+    return {**config, **_EXECUTOR, **own, PYTHON_FILES: _joined(str(package_archive(state_dir)), own.get(PYTHON_FILES))}
+
+
+def workers_python(settings: Settings) -> str | None:
+    """The Python of a cluster's workers, if the operator says. PySpark heeds the setting in the environment only."""
+    return settings.spark_conf.get("spark.pyspark.python")
 
 
 def driver_config(settings: Settings, state_dir: Path) -> dict[str, str]:
@@ -96,6 +111,13 @@ _JVM_OPTIONS = (
     "-Darrow.enable_unsafe_memory_access=true",
     "-Darrow.enable_null_check_for_get=false",
 )
+
+
+_EXECUTOR = {"spark.executor.extraJavaOptions": " ".join(_JVM_OPTIONS)}
+
+
+def _joined(*files: str | None) -> str:
+    return ",".join(filter(None, files))
 
 
 def _java_options(spark_dir: Path) -> str:

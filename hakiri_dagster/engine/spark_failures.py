@@ -22,6 +22,7 @@ _LOST = re.compile(
     r"|Answer from Java side is empty|Error while (sending|receiving|obtaining)"
     r"|NO_ACTIVE_SESSION|Connection (refused|reset)|java\.net\.(Connect|Socket)Exception|java\.lang\.OutOfMemoryError"
     r"|FetchFailedException|OPERATION_CANCELED|SPARK_JOB_CANCELLED|cancelled because|RETRIES_EXCEEDED"
+    r"|OPERATION_NOT_FOUND|RESPONSE_ALREADY_RECEIVED"
 )
 
 _NO_NEWS = re.compile(r"^(\s*at |\s*\.\.\. \d+ more|Driver stacktrace:|JVM stacktrace:)")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import time
 import uuid
 from pathlib import Path
 
 from hakiri_dagster.engine.process_identity import is_dead
+from hakiri_dagster.errors import EngineError
 from hakiri_dagster.manifest.tables import Table
 
 _OWNER = "owner"
@@ -25,6 +28,15 @@ def new_attempt_folder(candidates: Path, table: Table, holder: str) -> Path:
     directory.mkdir()
     (directory / _OWNER).write_text(holder)
     return directory
+
+
+def refuse_unshared(directory: str) -> None:
+    """Asked by workers before they write there."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise EngineError(
+            f"the worker on {socket.gethostname()} cannot write to {directory}",
+            hint="candidates go to a folder that workers and publisher share, at the same path: HAKIRI_CANDIDATES",
+        )
 
 
 def sweep_dead_attempts(candidates: Path) -> None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN
 from hakiri_dagster.manifest.rule_spec import RowRule, UniqueRule, fields_of
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.attempt_folders import refuse_unshared
 from hakiri_dagster.pipeline.key_digests import Digests, Slices, added, checksums, digests_of, keyed_rows, signed
 from hakiri_dagster.pipeline.key_runs import RUN_ROWS, Runs
 from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
@@ -88,6 +89,7 @@ class KeyPlan:
         return frozenset({*fields, *([self.cursor] if self.cursor else []), *_MARKS})
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refuse_unshared(self.directory)
         runs = Runs(Path(self.directory), self.run_rows)
         sums: dict[int, int] = defaultdict(int)
         for batch in batches:

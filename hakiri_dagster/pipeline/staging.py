@@ -29,6 +29,7 @@ from hakiri_dagster.destinations.contract import (
     Refusal,
 )
 from hakiri_dagster.manifest.rule_spec import RowRule, id_of
+from hakiri_dagster.pipeline.attempt_folders import refuse_unshared
 from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.key_lookup import KeyLookup, RepeatedKeys
 from hakiri_dagster.pipeline.places import Place, Places
@@ -78,6 +79,7 @@ class StagingPlan:
     repeated: RepeatedKeys | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refuse_unshared(self.directory)
         return _Task(self).run(batches)
 
 

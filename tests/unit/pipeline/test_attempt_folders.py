@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 
 from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.errors import EngineError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder, sweep_dead_attempts
+from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder, refuse_unshared, sweep_dead_attempts
 
 LIVING = ProcessIdentity.current()
 DEAD = ProcessIdentity(LIVING.host, LIVING.boot_id, LIVING.pid, "0")
@@ -43,3 +44,10 @@ def test_a_folder_without_an_owner_is_left_to_its_maker_for_a_while(tmp_path: Pa
     os.utime(old, (0, 0))
     sweep_dead_attempts(tmp_path)
     assert (young.exists(), old.exists()) == (True, False)
+
+
+def test_a_worker_that_does_not_share_the_folder_says_so(tmp_path: Path) -> None:
+    refuse_unshared(str(tmp_path))
+    with pytest.raises(EngineError, match=r"cannot write to .*elsewhere") as told:
+        refuse_unshared(str(tmp_path / "elsewhere"))
+    assert "HAKIRI_CANDIDATES" in str(told.value.hint)
