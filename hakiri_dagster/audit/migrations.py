@@ -24,6 +24,7 @@ from hakiri_dagster.audit.schema import (
     REWIND,
     REWOUND_CHUNK,
     SCHEMA_LOG,
+    TABLE_STATE,
 )
 from hakiri_dagster.errors import AuditTooNew
 
@@ -82,6 +83,11 @@ def _deliveries(connection: Connection) -> None:
     METADATA.create_all(connection, [DELIVERIES])
 
 
+def _source_upper(connection: Connection) -> None:
+    """How far the source reached when it was last looked at."""
+    _add_column(connection, TABLE_STATE, "source_upper", "TEXT")
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -96,6 +102,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _budgets,
     _pass_places,
     _deliveries,
+    _source_upper,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

@@ -185,6 +185,7 @@ TABLE_STATE: Final = Table(
     Column("plan", Text, nullable=False),
     Column("start", Text),
     Column("planned_at", UtcTime, nullable=False),
+    Column("source_upper", Text),
     PrimaryKeyConstraint("pipeline_id", "table_name"),
 )
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, TypedDict
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, Subquery, func, select
 
+from hakiri_dagster.audit.chunk_rows import from_row, number_from_text
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetReader
-from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, REWIND
+from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, REWIND, TABLE_STATE
 from hakiri_dagster.manifest.rates import Rate
+from hakiri_dagster.planning.generations import parse_plan_text
+from hakiri_dagster.planning.phases import Owed, Phase, Sla, Standing, pipeline_phase, table_phase
 
 _C: Final = PIPELINE_CHUNKS.c
 _RECENT_CHUNKS: Final = 50
-_IN_PLAN: Final = ("pending", "running", "done", "failed")
+_OWED: Final = ("pending", "running", "failed")
+_IN_PLAN: Final = ("done", *_OWED)
 
 _ChunkRow = Row[*tuple[Any, ...]]
-
-Phase = Literal["planning", "backfilling", "streaming"]
 
 
 class ChunkNumbers(TypedDict):
@@ -54,6 +57,7 @@ class StatusDocument(TypedDict):
     chunks: ChunkNumbers
     throughput: Throughput
     eta_seconds: int | None
+    behind_seconds: int | None
     started_at: str | None
     rate_budget: str | None
     rate_budget_consumed_pct: int | None
@@ -65,8 +69,11 @@ class StatusReader:
         self._transactions = transactions
         self._budgets = RateBudgetReader(transactions)
 
-    def __call__(self, pipeline_id: str, rate_budget: Rate | None = None) -> StatusDocument:
-        """Counts chunks of the newest plan of each table; an earlier plan's no longer say anything about progress."""
+    def __call__(
+        self, pipeline_id: str, rate_budget: Rate | None = None, slas: Mapping[str, Sla | None] | None = None
+    ) -> StatusDocument:
+        """Counts chunks of the newest plan of each table; an earlier plan's no longer say anything about progress.
+        `slas` are by table."""
         newest = (
             select(_C.table_name, func.max(_C.generation).label("generation"))
             .where(_C.pipeline_id == pipeline_id)
@@ -74,9 +81,7 @@ class StatusReader:
             .subquery()
         )
         query = (
-            select(
-                _C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes, _C.winning_attempt, _C.rewind_id, _C.gap
-            )
+            select(_C.table_name, _C.chunk_id, _C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes)
             .join(newest, (_C.table_name == newest.c.table_name) & (_C.generation == newest.c.generation))
             .where(_C.pipeline_id == pipeline_id, _C.status.in_(_IN_PLAN))
         )
@@ -85,7 +90,9 @@ class StatusReader:
 
         def work(connection: Connection) -> StatusDocument:
             rows = connection.execute(query).all()
-            return _document(pipeline_id, rows, rate_budget, consumed, _open_rewinds(connection, pipeline_id))
+            standings = _standings(connection, pipeline_id, rows, newest)
+            rewinds = _open_rewinds(connection, pipeline_id)
+            return _document(pipeline_id, rows, rate_budget, consumed, rewinds, standings, slas or {})
 
         return self._transactions.read(work)
 
@@ -113,22 +120,49 @@ def _open_rewinds(connection: Connection, pipeline_id: str) -> list[OpenRewind]:
     ]
 
 
+def _standings(
+    connection: Connection, pipeline_id: str, rows: Sequence[_ChunkRow], newest: Subquery
+) -> dict[str, Standing]:
+    """By table, as it was last looked at."""
+    owed_rows = (
+        select(PIPELINE_CHUNKS)
+        .join(newest, (_C.table_name == newest.c.table_name) & (_C.generation == newest.c.generation))
+        .where(_C.pipeline_id == pipeline_id, _C.status.in_(_OWED))
+    )
+    owed: dict[str, list[Owed]] = {}
+    for row in connection.execute(owed_rows):
+        owed.setdefault(row.table_name, []).append(Owed.of(from_row(row)))
+    looks = connection.execute(select(TABLE_STATE).where(TABLE_STATE.c.pipeline_id == pipeline_id)).all()
+    known = {look.table_name: look for look in looks}
+    chunks = Counter(row.table_name for row in rows)
+    return {table: _standing(count, owed.get(table, []), known.get(table)) for table, count in chunks.items()}
+
+
+def _standing(chunks: int, owed: Sequence[Owed], look: Row[Any] | None) -> Standing:
+    if look is None:
+        return Standing(chunks, owed)
+    planned = parse_plan_text(look.plan)
+    kind = None if planned is None else planned[0]
+    return Standing(chunks, owed, kind, number_from_text(look.source_upper), look.planned_at)
+
+
 def _document(
     pipeline_id: str,
     rows: Sequence[_ChunkRow],
     rate_budget: Rate | None,
     consumed_pct: int | None,
     rewinds: list[OpenRewind],
+    standings: Mapping[str, Standing],
+    slas: Mapping[str, Sla | None],
 ) -> StatusDocument:
     counts = {status: sum(row.status == status for row in rows) for status in _IN_PLAN}
-    gaps = sum(row.status != "done" and _leaves_a_gap(row) for row in rows)
     recent = sorted(filter(_timed, rows), key=lambda row: row.completed_at)[-_RECENT_CHUNKS:]
     seconds = _span(recent).total_seconds()
     left = counts["pending"] + counts["running"] + counts["failed"]
     started: datetime | None = min((row.started_at for row in rows if row.started_at), default=None)
     return StatusDocument(
         pipeline_id=pipeline_id,
-        phase="planning" if not rows else "backfilling" if gaps else "streaming",
+        phase=pipeline_phase(table_phase(standing, slas.get(table)) for table, standing in standings.items()),
         chunks=ChunkNumbers(
             done=counts["done"],
             running=counts["running"],
@@ -141,6 +175,7 @@ def _document(
             bytes_per_sec=_rate(sum(row.bytes or 0 for row in recent), seconds),
         ),
         eta_seconds=round(left * seconds / len(recent)) if recent else 0 if not left else None,
+        behind_seconds=_farthest_behind(standings.values()),
         started_at=_told(started) if started else None,
         rate_budget=None if rate_budget is None else str(rate_budget),
         rate_budget_consumed_pct=consumed_pct,
@@ -148,9 +183,9 @@ def _document(
     )
 
 
-def _leaves_a_gap(row: _ChunkRow) -> bool:
-    """What is owed of it is more than what is new."""
-    return row.winning_attempt is None or row.rewind_id is not None or bool(row.gap)
+def _farthest_behind(standings: Iterable[Standing]) -> int | None:
+    told = [behind for standing in standings if (behind := standing.behind) is not None]
+    return round(max(told).total_seconds()) if told else None
 
 
 def _told(moment: datetime) -> str:

@@ -25,10 +25,12 @@ _STATE: Final = TABLE_STATE.c
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """`start` is where the first window of the newest plan begins; None for plans without windows."""
+    """`start` is where the first window of the newest plan begins; None for plans without windows. `source_upper`: the
+    source's newest cursor then that was not in the future."""
 
     text: str
     start: int | None
+    source_upper: int | None = None
 
 
 class TableReader:
@@ -49,9 +51,14 @@ class TableReader:
 
     def plans(self) -> dict[tuple[str, str], StoredPlan]:
         """Of all tables at once: what partitions are made from."""
-        query = select(_STATE.pipeline_id, _STATE.table_name, _STATE.plan, _STATE.start)
+        query = select(_STATE.pipeline_id, _STATE.table_name, _STATE.plan, _STATE.start, _STATE.source_upper)
         rows = self._transactions.read(lambda c: c.execute(query).all())
-        return {(row.pipeline_id, row.table_name): StoredPlan(row.plan, number_from_text(row.start)) for row in rows}
+        return {
+            (row.pipeline_id, row.table_name): StoredPlan(
+                row.plan, number_from_text(row.start), number_from_text(row.source_upper)
+            )
+            for row in rows
+        }
 
 
 class TableStore(TableReader):
@@ -94,6 +101,7 @@ class TableStore(TableReader):
                 "plan": plan.text,
                 "start": number_to_text(plan.start),
                 "planned_at": self._transactions.now(connection),
+                "source_upper": number_to_text(plan.source_upper),
             }
             lock_plan(connection, pipeline_id, table)
             if last_rewind < newest_rewind(connection, pipeline_id, table):

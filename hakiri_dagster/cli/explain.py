@@ -46,7 +46,8 @@ def _limits(limits: Limits) -> Iterator[str]:
 
 def _table(table: TablePlan) -> list[str]:
     new = " (new)" if table.is_new else ""
-    head = f"{table.pipeline_id}/{table.table} → {table.target} [{table.mode}]{new}"
+    phase = "" if table.error is not None or not table.chunks.total else f", {table.phase}"
+    head = f"{table.pipeline_id}/{table.table} → {table.target} [{table.mode}{phase}]{new}"
     lines = list(_cursor(table.hint))
     owed = [gap.key for gap in table.gaps if gap.owed]
     lines += [line for stage in table.stages for line in _stage(stage)]
@@ -151,6 +152,7 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "verdict": table.verdict,
         "cursor_kind": None if table.hint is None else table.hint.kind,
         "parts": {} if table.hint is None else {key.column: list(key.values) for key in table.hint.partition_keys},
+        "phase": table.phase,
         "chunks": {
             "due": list(table.loads),
             "done": table.chunks.done,

@@ -18,6 +18,7 @@ from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.cli.watching import shown_in_place, watch
 from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.manifest.tables import Pipeline, Project
+from hakiri_dagster.planning.phases import slas_of
 
 
 def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) -> int:
@@ -43,7 +44,7 @@ def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) ->
 def _documents(project: Project, pipelines: Sequence[Pipeline]) -> list[StatusDocument]:
     """Opened anew at each look: a project's first load makes the audit DB."""
     with open_audit_view(project.audit_url, project.state_dir) as audit:
-        return [audit.status(p.id, request_budget(p)) for p in pipelines]
+        return [audit.status(p.id, request_budget(p), slas_of(p)) for p in pipelines]
 
 
 def _told(documents: Sequence[StatusDocument], pipeline_id: str | None) -> Any:

@@ -12,6 +12,7 @@ from pydantic import AliasChoices, AliasGenerator, BaseModel, BeforeValidator, C
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from hakiri_dagster.manifest import durations
 from hakiri_dagster.manifest.rates import Rate, RateError
 from hakiri_dagster.manifest.schedules import ScheduleError, cron_of
 from hakiri_dagster.manifest.spelling import closest
@@ -201,6 +202,16 @@ def _window(value: Any) -> Any:
 
 
 Window = Annotated[Annotated[str, Field(pattern=WINDOW)] | Annotated[Whole, Field(ge=1)], BeforeValidator(_window)]
+
+
+def _duration(value: Any) -> Any:
+    if value is not None and not durations.is_duration(value):
+        shown = quoted(value) if isinstance(value, str) else "it"
+        raise wrong(f"{shown} is not a duration", durations.HINT)
+    return value
+
+
+Duration = Annotated[str, Field(pattern=durations.DURATION), BeforeValidator(_duration)]
 
 START = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].+)?$"
 _START_HINT = 'use a date like "2020-01-01", a time like "2020-01-01T06:00:00Z", or a number without quotes'

@@ -16,6 +16,7 @@ from hakiri_dagster.manifest.contracts import Contract
 from hakiri_dagster.manifest.field_types import (
     ColumnNames,
     ColumnType,
+    Duration,
     Flag,
     Model,
     Owner,
@@ -180,6 +181,11 @@ class BackfillSpec(Model):
     )
     max_chunks_per_tick: Whole = Field(
         default=8, ge=1, description="How many pending chunks one tick of the schedule dispatches."
+    )
+    sla: Duration | None = Field(
+        default=None,
+        description="How far the target may be behind the source's newest cursor to be called `streaming`: `15m`, `2h`,"
+        " `1d`. Default: the longest time between two ticks of the schedule.",
     )
     rate_budget: RateBudget | None = Field(
         default=None,

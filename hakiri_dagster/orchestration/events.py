@@ -32,6 +32,7 @@ def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metad
         "rows_set_aside": dg.MetadataValue.int(published.aside.rows),
         "load_id": dg.MetadataValue.int(entry.load_id),
         "attempt": dg.MetadataValue.int(entry.attempt),
+        "phase": dg.MetadataValue.text(chunk.phase),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
         **({} if chunk.rewound is None else _rewind_metadata(chunk.rewound, published)),
         **({} if published.wait_ms is None else {"wait_ms": dg.MetadataValue.int(published.wait_ms)}),

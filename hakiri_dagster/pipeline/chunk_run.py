@@ -38,6 +38,7 @@ from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.phases import Phase
 
 Step = ChunkStep | RaisedAlert
 
@@ -145,6 +146,7 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
 def _steps(
     way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]
 ) -> Iterator[tuple[ClaimedSlice, ChunkStep]]:
+    phase = survey.phase
     ahead = way.table.backfill.parallelism if way.destination.parallel_prepare(way.table, target) else 1
     with way.trace.reading(len(group)) as read, staged(way, survey, target, group) as stage:
         stage.when_read(read)
@@ -165,7 +167,7 @@ def _steps(
                 stage.raise_if_reading_failed()
                 yield slice_.claimed, failed(way, slice_.claimed, outcome, *_known_by_then(way, slice_, outcome))
             else:
-                yield slice_.claimed, _ready(way, survey, target, outcome)
+                yield slice_.claimed, _ready(way, survey, target, outcome, phase)
 
 
 def _prepare(way: Way, slice_: StagedSlice) -> Prepared:
@@ -206,7 +208,7 @@ def _nothing_to_load(way: Way, survey: Survey, slice_: StagedSlice, empty: Empty
     return failed(way, slice_.claimed, nothing_left(way.table, aside) if aside.rows else empty, outcomes, aside)
 
 
-def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared) -> ChunkStep:
+def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared, phase: Phase) -> ChunkStep:
     claim = prepared.slice.claimed
     try:
         prepared.outcomes = outcomes_of(survey, prepared.slice, prepared.set_aside, prepared.load.answers)
@@ -227,5 +229,6 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared) -> Chun
         hooks=prepared.hooks,
         profile=prepared.slice.profile,
         rewound=survey.rewound.get(claim.key),
+        phase=phase,
         publish=lambda: publish(way, survey, prepared),
     )

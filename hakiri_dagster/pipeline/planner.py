@@ -51,6 +51,7 @@ def table_plan(survey: Survey, gaps: tuple[Gap, ...] = (), told: tuple[str, ...]
         chunks=_counts(survey),
         hint=survey.source.hint if survey.shape == "cursor" else None,
         parallelism=parallelism_of(table, survey.source.hint),
+        phase=survey.phase,
         warnings=(*survey.warnings, *told),
         gaps=gaps,
     )

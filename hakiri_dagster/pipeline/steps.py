@@ -11,13 +11,15 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
+from hakiri_dagster.planning.phases import Phase
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.quality.profile import TableProfile
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """Rows that are in the destination and not yet visible. `publish` makes them so, and tells the audit DB."""
+    """Rows that are in the destination and not yet visible. `publish` makes them so, and tells the audit DB. `phase`:
+    the table's when the load was planned."""
 
     table: Table
     key: str
@@ -27,6 +29,7 @@ class PreparedChunk:
     hooks: tuple[HookRun, ...]
     profile: TableProfile | None
     rewound: RewoundChunk | None
+    phase: Phase
     publish: Callable[[], PublishedChunk | FailedChunk]
 
 

@@ -42,6 +42,7 @@ from hakiri_dagster.planning.hooks import named
 from hakiri_dagster.planning.intervals import high
 from hakiri_dagster.planning.mode_switch import Switch, switch
 from hakiri_dagster.planning.parts import bare_key
+from hakiri_dagster.planning.phases import Owed, Phase, Standing, sla_of, source_upper, table_phase
 from hakiri_dagster.planning.progress import is_rewound
 from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.rewind import RewoundChunk
@@ -187,7 +188,19 @@ class Survey:
         if kind is None or first is None:
             return StoredPlan(self.plan, None)
         window = parse_window(window_of(self.table, self.source.hint), kind)
-        return StoredPlan(self.plan, window.start(window.index(first - 1)))
+        return StoredPlan(self.plan, window.start(window.index(first - 1)), self.source_upper)
+
+    @property
+    def source_upper(self) -> int | None:
+        return source_upper(self.discovery.extent, self.discovery.cursor_kind, self.moment)
+
+    @property
+    def phase(self) -> Phase:
+        """As `status` tells it from what this look leaves in the audit DB."""
+        after = {state.key: state for state in (*self.states, *self.due.states)}
+        owed = [Owed.of(after[key]) for key in self.due_keys if key in after]
+        standing = Standing(len(self.chunks), owed, self.discovery.cursor_kind, self.source_upper, self.moment)
+        return table_phase(standing, sla_of(self.table))
 
     def versions(self) -> list[FileVersion]:
         """Of the files that can be read: what could not be is looked at again."""

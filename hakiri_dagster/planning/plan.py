@@ -8,6 +8,7 @@ from typing import Literal
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.gaps import Gap
+from hakiri_dagster.planning.phases import Phase
 from hakiri_dagster.planning.rewind import RewoundChunk
 
 
@@ -79,6 +80,7 @@ class TablePlan:
     chunks: ChunkCounts = ChunkCounts()
     hint: BackfillHint | None = None
     parallelism: int = 1
+    phase: Phase = "planning"
     warnings: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     not_shown: tuple[str, ...] = ()

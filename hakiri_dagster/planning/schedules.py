@@ -1,9 +1,11 @@
-"""Whether a schedule has ticked since a moment: pure, so that `plan` and `apply` need no scheduler."""
+"""When a schedule ticks: pure, so that `plan`, `status` and `apply` need no scheduler."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -69,6 +71,39 @@ def next_tick(schedule: str, timezone: str, *, after: datetime) -> datetime | No
                         return moment
         day += timedelta(days=1)
     return None
+
+
+def last_tick(schedule: str, timezone: str, *, before: datetime) -> datetime | None:
+    """The newest that is not after the moment."""
+    ticks, zone = Ticks.parse(cron_of(schedule)), ZoneInfo(timezone)
+    local = before.astimezone(zone)
+    day = local.date()
+    while local.date() - day <= _FARTHEST:
+        if ticks.on(day):
+            for hour in sorted(ticks.hours, reverse=True):
+                for minute in sorted(ticks.minutes, reverse=True):
+                    moment = datetime.combine(day, time(hour, minute), tzinfo=zone).astimezone(UTC)
+                    if moment <= before:
+                        return moment
+        day -= timedelta(days=1)
+    return None
+
+
+@cache
+def longest_pause(schedule: str) -> timedelta:
+    """Between two ticks; of `every 15m` that is 15 minutes, of working hours it is the weekend. By the wall clock."""
+    ticks = Ticks.parse(cron_of(schedule))
+    moments = sorted(60 * hour + minute for hour in ticks.hours for minute in ticks.minutes)
+    within = max((later - earlier for earlier, later in pairwise(moments)), default=0)
+    over_night = moments[0] + 24 * 60 * _days_apart(ticks) - moments[-1]
+    return timedelta(minutes=max(within, over_night))
+
+
+def _days_apart(ticks: Ticks) -> int:
+    """The farthest that two days with ticks, one after the other, lie apart."""
+    first = date(2000, 1, 1)
+    days = [n for n in range(2 * _FARTHEST.days) if ticks.on(first + timedelta(days=n))]
+    return max((later - earlier for earlier, later in pairwise(days)), default=1)
 
 
 def _values(text: str, low: int, high: int) -> frozenset[int]:

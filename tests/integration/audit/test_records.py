@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from hakiri_dagster.audit.claims import Outcome
@@ -10,8 +10,10 @@ from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.phases import Sla
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
+from hakiri_dagster.planning.windows import to_position
 
 OF = ("shop", "orders")
 
@@ -146,3 +148,14 @@ def test_an_open_chunk_that_is_loaded_again_is_streaming(audit: AuditDb) -> None
     (state,) = audit.chunks.states(*OF)
     audit.chunks.save(*OF, [replace(state, status="pending")])
     assert audit.status("shop")["phase"] == "streaming"
+
+
+def test_status_compares_the_cursor_with_the_source_as_it_was_at_the_last_look(audit: AuditDb) -> None:
+    def at(hour: int) -> int:
+        return to_position(datetime(2024, 3, 5, hour, tzinfo=UTC))
+
+    loaded = ChunkState("2024-03", CursorRange(Interval(at(0), at(23))), "pending", load_id=1, cursor_committed=at(9))
+    audit.tables.sync(*OF, Due(states=(loaded,)), plan=StoredPlan("timestamp 1mo", at(0), source_upper=at(12)))
+    for sla, phase in (("2h", "backfilling"), ("4h", "streaming")):
+        told = audit.status("shop", slas={OF[1]: Sla.of(sla, None, "UTC")})
+        assert (told["phase"], told["behind_seconds"]) == (phase, 3 * 3600)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import dagster as dg
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hakiri_dagster.manifest.schedules import cron_of
-from hakiri_dagster.planning.schedules import has_elapsed, next_tick
+from hakiri_dagster.planning.schedules import has_elapsed, last_tick, longest_pause, next_tick
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 SCHEDULES = (
@@ -30,6 +30,36 @@ def test_the_next_tick_is_the_one_that_dagster_would_take(schedule: str, zone: s
     ).get_next_partition_window(after, respect_bounds=False)
     assert theirs is not None
     assert next_tick(schedule, zone, after=after) == theirs.start
+
+
+@given(
+    st.sampled_from(SCHEDULES),
+    st.sampled_from(ZONES),
+    st.datetimes(datetime(2024, 1, 1), datetime(2027, 1, 1)).filter(lambda d: not 0 <= d.hour <= 3),
+)
+def test_the_last_tick_is_the_one_after_which_none_came_until_now(schedule: str, zone: str, moment: datetime) -> None:
+    now = moment.replace(tzinfo=ZoneInfo(zone), microsecond=0, second=1)
+    last = last_tick(schedule, zone, before=now)
+    assert last is not None
+    assert last <= now
+    following = next_tick(schedule, zone, after=last)
+    assert following is not None
+    assert following > now
+
+
+@pytest.mark.parametrize(
+    ("schedule", "pause"),
+    [
+        ("every 15m", timedelta(minutes=15)),
+        ("every 1d", timedelta(days=1)),
+        ("5,35 * * * *", timedelta(minutes=30)),
+        ("0 9-17 * * mon-fri", timedelta(days=2, hours=16)),
+        ("@monthly", timedelta(days=31)),
+        ("0 6,18 * * *", timedelta(hours=12)),
+    ],
+)
+def test_the_longest_pause_of_a_schedule(schedule: str, pause: timedelta) -> None:
+    assert longest_pause(schedule) == pause
 
 
 @pytest.mark.parametrize(
