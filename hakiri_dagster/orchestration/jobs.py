@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Pipeline
-from hakiri_dagster.orchestration.names import asset_key, group_name
+from hakiri_dagster.orchestration.names import PIPELINE_TAG, asset_key, group_name
 
 EVERY_ASSET_JOB = "__ASSET_JOB"
 """Dagster's own job over all assets: the only one whose runs may mix partitionings; schedules launch through it."""
@@ -28,7 +28,10 @@ def pipeline_jobs(
     names = [base] if len(groups) == 1 else [f"{base}__{first.replace('-', '_')}" for _, _, first in groups]
     return [
         dg.define_asset_job(
-            name, selection=dg.AssetSelection.assets(*keys), description=pipeline.description, tags=dict(pipeline.tags)
+            name,
+            selection=dg.AssetSelection.assets(*keys),
+            description=pipeline.description,
+            tags={**pipeline.tags, PIPELINE_TAG: pipeline.id},
         )
         for name, (_, keys, _) in zip(names, groups, strict=True)
     ]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import CHUNKS_PER_RUN
-from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, OCCASION_TAG, asset_key
+from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, OCCASION_TAG, PHASE_TAG, TABLE_TAG, asset_key
 from hakiri_dagster.orchestration.part_partitions import open_windows, ranges_of
 from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
 from hakiri_dagster.planning.parts import bare_key, part_name
+from hakiri_dagster.planning.phases import Phase
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -31,7 +32,7 @@ class ChunkRange:
     along: tuple[str, ...] = ()
 
     def tags(self) -> dict[str, str]:
-        tags = {DUE_ONLY_TAG: "true"}
+        tags = {DUE_ONLY_TAG: "true", TABLE_TAG: self.table.label}
         if self.along:
             tags[ALONG_TAG] = ",".join(self.along)
         if self.first != self.last:
@@ -42,14 +43,16 @@ class ChunkRange:
     def partition_key(self) -> str | None:
         return self.first if self.first == self.last else None
 
-    def run_request(self, occasion: str, within: str = "", also: Mapping[str, str] | None = None) -> dg.RunRequest:
+    def run_request(
+        self, occasion: str, phase: Phase, within: str = "", also: Mapping[str, str] | None = None
+    ) -> dg.RunRequest:
         """A schedule's tick may have only one run of each key, a sensor one in all its time: `within` tells its ticks
         apart. `also`: tags that whoever asks knows its runs by."""
         return dg.RunRequest(
             run_key=f"{within} {self.table.label} {self.first}".lstrip(),
             asset_selection=[asset_key(self.table)],
             partition_key=self.partition_key,
-            tags=self.tags() | {OCCASION_TAG: occasion} | dict(also or {}),
+            tags=self.tags() | {OCCASION_TAG: occasion, PHASE_TAG: phase} | dict(also or {}),
         )
 
 
@@ -79,16 +82,15 @@ def tick_ranges(
     table: Table,
     partitions: dg.PartitionsDefinition,
     survey: Survey,
+    taken: Sequence[str],
     instance: dg.DagsterInstance,
-    asked: Collection[str] = (),
 ) -> list[ChunkRange]:
-    """What one tick dispatches: `max_chunks_per_tick` chunks. `asked`: those that are not asked for again."""
+    """What one tick dispatches, of chunks that are due."""
     if not survey.due_keys:
-        return [] if asked else range_for_hooks(table, partitions, survey, instance)
-    at_most = table.backfill.max_chunks_per_tick
-    taken = [key for key in survey.due_in_turn if key not in asked][:at_most]
+        return range_for_hooks(table, partitions, survey, instance)
     if not taken:
         return []
+    at_most = table.backfill.max_chunks_per_tick
     ordered = ordered_keys(instance, partitions)
     known, last = set(ordered), open_windows(ordered)
     unseen = [key for key in taken if key not in known and bare_key(key) not in (NULL_KEY, OUTSIDE_KEY)]

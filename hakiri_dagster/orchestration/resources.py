@@ -12,6 +12,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.audit.alerts import AlertRecord
 from hakiri_dagster.connectors.contract import SparkProvider
+from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_process, spark_config
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.project import load_project
@@ -52,6 +53,11 @@ class OpenProject:
         survey = self._runtime.survey(table)
         remember(self._runtime.audit, survey, survey.due)
         return survey
+
+    def held_by_the_living(self, table: Table) -> frozenset[str]:
+        """Chunks that an attempt works on which may well live, here or on another host."""
+        held = self._runtime.audit.chunks.held(table.pipeline_id, table.name, is_dead)
+        return frozenset(chunk.key for chunk in held)
 
     def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
         """Of a tick that starts no run, because the source holds nothing."""

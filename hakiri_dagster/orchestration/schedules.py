@@ -2,18 +2,17 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 from collections.abc import Iterator, Mapping
-from uuid import uuid4
 
 import dagster as dg
 
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.schedules import cron_of
 from hakiri_dagster.manifest.tables import Pipeline
+from hakiri_dagster.orchestration.dispatching import Dispatcher
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
 from hakiri_dagster.orchestration.names import group_name
-from hakiri_dagster.orchestration.partitions import reconcile, require_known
-from hakiri_dagster.orchestration.requests import tick_ranges
 from hakiri_dagster.orchestration.resources import OpenProject
+from hakiri_dagster.orchestration.under_way import reasons, runs_under_way
 
 
 def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.PartitionsDefinition]) -> dg.ScheduleDefinition:
@@ -30,27 +29,23 @@ def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.Partitions
     def tick(
         context: dg.ScheduleEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        occasion = str(uuid4())
-        nothing_due = True
+        """A table of which a run is queued or at work is not even looked at."""
+        under_way = runs_under_way(context.instance, pipeline.tables)
+        dispatcher = Dispatcher(project, context.instance, partitions)
         failures: list[HakiriError] = []
         for table in pipeline.tables:
+            if table.label in under_way:
+                continue
             try:
-                survey = project.plan(table)
-                require_known(table, partitions[table.label], survey)
+                dispatcher.dispatch(dispatcher.look(table))
             except HakiriError as error:  # the other tables need not wait for it
                 context.log.error(str(error))
                 failures.append(error)
-                project.tell_of_a_miss(table, error)
-                continue
-            reconcile(context.instance, table, partitions[table.label], survey)
-            if not survey.due_keys:
-                project.tell_of_a_miss(table, survey)
-            for chunks in tick_ranges(table, partitions[table.label], survey, context.instance):
-                nothing_due = False
-                yield chunks.run_request(occasion)
-        if nothing_due and failures:
+                dispatcher.miss(table, error)
+        yield from dispatcher.requests
+        if not dispatcher.requests and failures:
             raise failures[0]
-        if nothing_due:
-            yield dg.SkipReason("nothing is due")
+        if not dispatcher.requests:
+            yield dg.SkipReason("; ".join(reasons(pipeline.tables, under_way)) or "nothing is due")
 
     return tick

@@ -23,6 +23,7 @@ from hakiri_dagster.orchestration.partitions import ordered_keys, reconcile, req
 from hakiri_dagster.orchestration.requests import RANGE_END_TAG, RANGE_START_TAG, tick_ranges
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
+from hakiri_dagster.planning.dispatch import to_dispatch
 
 PARTITION_TAG: Final = "dagster/partition"
 FIRST_WAIT: Final = timedelta(seconds=30)
@@ -100,11 +101,17 @@ class Server:
         reconcile(self.instance, table, definition, survey)
         ordered = ordered_keys(self.instance, definition)
         own = [run for run in runs if asset_key(table) in (run.asset_selection or ())]
-        if not own and not survey.due_keys:
+        if not survey.due_keys:
+            if own:
+                return []
             self.project.tell_of_a_miss(table, survey)
-        ranges = tick_ranges(table, definition, survey, self.instance, asked=asked_for(own, ordered))
+        asked = asked_for(own, ordered)
+        due = [key for key in survey.due_in_turn if key not in asked]
+        taken = to_dispatch(due, at_most=table.backfill.max_chunks_per_tick)
+        ranges = tick_ranges(table, definition, survey, taken, self.instance)
         occasion = f"{batch}/{len(runs)}"
-        return [one.run_request(occasion, within=occasion, also={DELIVERIES_TAG: batch}) for one in ranges]
+        tags = {DELIVERIES_TAG: batch}
+        return [one.run_request(occasion, survey.phase, within=occasion, also=tags) for one in ranges]
 
 
 def asked_for(runs: Sequence[dg.DagsterRun], ordered: Sequence[str]) -> set[str]:

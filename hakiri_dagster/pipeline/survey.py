@@ -145,6 +145,10 @@ class Survey:
         return tuple(sorted(self.due_keys, key=lambda key: tries.get(key, 0)))
 
     @property
+    def failed_keys(self) -> frozenset[str]:
+        return frozenset(state.key for state in self.states if state.status == "failed")
+
+    @property
     def newest_key(self) -> str | None:
         """The chunk that no other comes after: the last window, the last file by its name, or the whole table."""
         planned = [chunk for chunk in self.chunks if bare_key(chunk.key) not in (NULL_KEY, OUTSIDE_KEY)]

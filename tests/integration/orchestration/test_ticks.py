@@ -11,9 +11,11 @@ import dagster as dg
 import pytest
 
 from hakiri_dagster.definitions import project_definitions
+from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.orchestration.resources import OpenProject
 from tests.integration.orchestration.conftest import ShopProject
+from tests.queued_runs import queued_run
 
 ORDERS = dg.AssetKey(["shop", "orders"])
 YEAR = [f"2024-{month:02d}" for month in range(1, 13)]
@@ -80,6 +82,10 @@ class Daemon:
                 raise_on_error=False,
             )
 
+    def queue(self, request: dg.RunRequest) -> str:
+        """As the daemon does it, which leaves the start to its queue."""
+        return queued_run(self._shop.instance, request.tags, request.asset_selection)
+
     def partitions(self) -> list[str]:
         """As somebody sees them who reloads the project."""
         definition = self._load().resolve_assets_def(ORDERS).partitions_def
@@ -131,6 +137,42 @@ class TestSchedule:
         assert loaded(shop) == YEAR[:5]
         told = daemon.tick()
         assert (told.run_requests, told.skip_message) == ([], "nothing is due")
+
+    def test_ticks_never_pile_up_behind_a_run_that_is_queued(self, shop: ShopProject) -> None:
+        """A daemon that was down for hours makes up for several ticks, one after the other."""
+        declare(shop, {"name": "visits", "incremental": "placed_at"})
+        shop.file("data/orders.csv", rows(*YEAR[:5]))
+        shop.file("data/visits.csv", rows("2024-01"))
+        Daemon(shop).look()
+        daemon = Daemon(shop)
+        orders, visits = daemon.tick().run_requests
+        assert orders.tags["hakiri/phase"] == "backfilling"
+        queued = daemon.queue(orders)
+        for _ in range(3):
+            told = daemon.tick()
+            assert [r.asset_selection[0].path[-1] for r in told.run_requests] == ["visits"]
+        daemon.run([visits])
+        told = daemon.tick()
+        assert told.run_requests == []
+        assert told.skip_message == f"orders: run {queued[:8]} of it is queued or at work"
+        shop.instance.delete_run(queued)
+        (again,) = daemon.tick().run_requests
+        assert again.tags == orders.tags | {"hakiri/occasion": again.tags["hakiri/occasion"]}
+
+    def test_chunks_that_somebody_elsewhere_works_on_are_left_to_him(self, shop: ShopProject) -> None:
+        declare(shop, at_most=2)
+        shop.file("data/orders.csv", rows(*YEAR[:4]))
+        Daemon(shop).look()
+        with shop.runtime() as runtime:
+            (table,) = runtime.project.tables
+            first = runtime.survey(table).due.slices[:1]
+            elsewhere = str(replace(ProcessIdentity.current(), host="elsewhere"))
+            runtime.audit.chunks.claim(
+                "shop", "orders", first, holder=elsewhere, run_id="r", ttl_seconds=60, holder_is_dead=is_dead
+            )
+        (request,) = Daemon(shop).tick().run_requests
+        assert request.tags["dagster/asset_partition_range_start"] == "2024-02"
+        assert request.tags["dagster/asset_partition_range_end"] == "2024-03"
 
     def test_a_tick_asks_for_chunks_that_lie_apart_and_for_several_tables_at_once(self, shop: ShopProject) -> None:
         declare(shop, {"name": "visits", "incremental": "placed_at"}, path="data/orders/")
