@@ -19,7 +19,7 @@ test: $(STAMP)          ## the whole suite
 	@$(BIN)/python tests/side_by_side.py
 
 soak: $(STAMP)          ## long kill and chaos loops; KILLS=100 by default
-	@HAKIRI_SOAK_KILLS=$(or $(KILLS),100) $(BIN)/python -m pytest tests/acceptance/test_soak.py -s
+	@HAKIRI_SOAK_KILLS=$(or $(KILLS),100) $(BIN)/python -m pytest tests/acceptance/test_soak.py tests/acceptance/test_backfill_soak.py -s
 
 bench: $(STAMP)         ## measured ratios, written to bench/RESULTS.md
 	@$(BIN)/python bench/run.py $(BENCH)

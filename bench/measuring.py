@@ -123,5 +123,11 @@ def limited(title: str, measured: float, unit: str, at_most: float) -> Row:
     )
 
 
+def at_least(title: str, measured: float, unit: str, limit: float | None) -> Row:
+    """None: it is measured, and nothing is promised."""
+    told, met = ("", None) if limit is None else (f"≥ {limit:g} {unit}", measured >= limit)
+    return Row(title, f"{measured:.0f} {unit}", "", f"{measured:.0f} {unit}", told, met)
+
+
 def told_seconds(seconds: float) -> str:
     return f"{seconds:.2f} s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from claim_works import claims
 from load_works import (
     append_monthly,
     blue_green,
@@ -40,6 +41,7 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "cold": cold,
     "small-chunks": small_chunks,
     "many-chunks": many_chunks,
+    "claims": claims,
     "ui-backfill": ui_backfill,
     "converged": converged,
     "many-tables": many_tables,

@@ -123,9 +123,14 @@ class ChunkStore(ChunkReader):
         self._transactions.write(lambda c: _change_held(c, values))
 
     def release(self, claims: Sequence[Claim]) -> None:
-        """running → pending, for attempts that end before they published anything."""
-        values = {claim: {"status": "pending", **_free()} for claim in claims}
-        self._transactions.write(lambda c: _change_held(c, values))
+        """running → pending, for attempts that end before they published anything. What somebody else has by now is
+        left to him."""
+
+        def work(connection: Connection) -> None:
+            held = [claim for claim, row in rows_of_claims(connection, claims) if holds(claim, row)]
+            update_rows(connection, [(claim, {"status": "pending", **_free()}) for claim in held])
+
+        self._transactions.write(work)
 
 
 def save_states(connection: Connection, pipeline_id: str, table: str, states: Sequence[ChunkState]) -> None:

@@ -16,6 +16,7 @@ from hakiri_dagster.audit.holds import HoldStore
 from hakiri_dagster.audit.migrations import migrate
 from hakiri_dagster.audit.pass_places import PassPlaceStore
 from hakiri_dagster.audit.places import AuditPlace
+from hakiri_dagster.audit.progress import ProgressReader
 from hakiri_dagster.audit.rate_budgets import RateBudgetReader, RateBudgetStore
 from hakiri_dagster.audit.rewinds import RewindReader, RewindStore
 from hakiri_dagster.audit.runs import RunReader, RunStore
@@ -41,6 +42,7 @@ class AuditView:
         self.rate_budgets: RateBudgetReader = RateBudgetReader(transactions)
         self.deliveries: DeliveryReader = DeliveryReader(transactions)
         self.status = StatusReader(transactions)
+        self.progress = ProgressReader(transactions)
 
     def __enter__(self) -> Self:
         return self

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from hakiri_dagster.cli.tally import Tally
 from hakiri_dagster.manifest.tables import Table
@@ -25,6 +25,7 @@ def progress_bars(work: Sequence[tuple[Table, Survey]], tally: Tally) -> Iterato
         MofNCompleteColumn(),
         TextColumn("{task.fields[rows]:,} rows"),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks = {t.label: bars.add_task(t.label, total=len(survey.due_keys) or None, rows=0) for t, survey in work}

@@ -14,12 +14,14 @@ from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.check_events import CheckEvents
 from hakiri_dagster.orchestration.checks import check_specs, partitions_of_checks
+from hakiri_dagster.orchestration.earlier_tries import earlier_tries
 from hakiri_dagster.orchestration.events import (
     Metadata,
     definition_metadata,
     hook_lines,
     hook_metadata,
     observation,
+    progress_metadata,
     published_metadata,
     trace_metadata,
 )
@@ -42,6 +44,7 @@ from hakiri_dagster.pipeline.alerts import RaisedAlert
 from hakiri_dagster.pipeline.chunk_run import Step, run_chunks
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedChunk, SkippedChunk
+from hakiri_dagster.pipeline.told_progress import RunProgress
 from hakiri_dagster.pipeline.trace import Trace
 from hakiri_dagster.pipeline.wanted import Wanted
 
@@ -49,7 +52,6 @@ CHUNKS_PER_RUN = 100
 """A run reads its chunks in one pass: fewer process starts and fewer scans, against more disk for candidates."""
 
 OUTPUT = "rows"
-ROOT_RUN_TAG = "dagster/root_run_id"
 
 
 def table_asset(
@@ -88,7 +90,7 @@ def table_asset(
     ) -> Iterator[dg.Output[object]]:
         if context.selected_asset_keys:
             way = project.way(table, spark, context)
-            run = _RunEvents(context, table, partitions, loads, way.trace)
+            run = _RunEvents(context, table, partitions, loads, way.trace, project.progress(way))
             with closing(run_chunks(way, run.wanted())) as steps:  # also where an event cannot be told
                 yield from run.events(steps)
             run.sum_checks_up()
@@ -112,9 +114,11 @@ class _RunEvents:
         partitions: dg.PartitionsDefinition,
         loads: LoadIOManager,
         trace: Trace,
+        progress: RunProgress,
     ) -> None:
         self._context = context
         self._trace = trace
+        self._progress = progress
         self._table = table
         ordered = ordered_keys(context.instance, partitions)
         self._partitions = frozenset(ordered)
@@ -135,15 +139,8 @@ class _RunEvents:
             due_only=DUE_ONLY_TAG in tags,
             partitions=self._partitions,
             open_windows=frozenset(part for part, last in self._open_windows.items() if last in self._keys),
-            published_by=self._earlier_tries(),
+            published_by=earlier_tries(self._context.instance, self._context.run),
         )
-
-    def _earlier_tries(self) -> tuple[str, ...]:
-        """All runs of the group, not only the parent: a fourth try spares what the second has published."""
-        root = self._context.run.tags.get(ROOT_RUN_TAG)
-        if root is None:
-            return ()
-        return root, *self._context.instance.get_run_ids(dg.RunsFilter(tags={ROOT_RUN_TAG: root}))
 
     def events(self, steps: Iterator[Step]) -> Iterator[dg.Output[object]]:
         for step in steps:
@@ -170,7 +167,11 @@ class _RunEvents:
         if isinstance(published, FailedChunk):
             self._note_failure(published)
             return
-        metadata = {**published_metadata(chunk, published), **trace_metadata(self._trace.trace_id)}
+        metadata = {
+            **published_metadata(chunk, published),
+            **progress_metadata(self._progress.after_a_publish()),
+            **trace_metadata(self._trace.trace_id),
+        }
         if not has_partition:
             self._came_along(partition, metadata)
         elif self._keys == [chunk.key]:

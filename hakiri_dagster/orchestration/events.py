@@ -14,6 +14,7 @@ from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.profile_events import LOAD, profile_metadata
 from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.steps import PreparedChunk, PublishedChunk
+from hakiri_dagster.pipeline.told_progress import ToldProgress
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.security.secrets import redact, redact_within
 
@@ -49,6 +50,28 @@ def _rewind_metadata(rewound: RewoundChunk, published: PublishedChunk) -> Metada
         "rewound_by": dg.MetadataValue.text(redact(rewound.asked_by)),
         "rewound_at": dg.MetadataValue.timestamp(rewound.asked_at),
         "replaces_loads": dg.MetadataValue.text(", ".join(map(str, replaced))),
+    }
+
+
+def progress_metadata(told: ToldProgress | None) -> Metadata:
+    """What `hakiri status` tells, of the table as this publish leaves it."""
+    if told is None:
+        return {}
+    table = told.table
+    numbers = {
+        "chunks_done": table.done,
+        "chunks_running": table.running,
+        "chunks_pending": table.pending,
+        "chunks_failed": table.failed,
+        "rows_per_sec": table.rows_per_sec,
+        "bytes_per_sec": table.bytes_per_sec,
+        "eta_seconds": table.eta_seconds,
+        "rate_budget_used_pct": told.rate_budget_used_pct,
+    }
+    texts = {} if told.rate_budget is None else {"rate_budget": str(told.rate_budget)}
+    return {
+        **{f"status/{name}": dg.MetadataValue.int(number) for name, number in numbers.items() if number is not None},
+        **{f"status/{name}": dg.MetadataValue.text(text) for name, text in texts.items()},
     }
 
 

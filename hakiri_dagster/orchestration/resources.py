@@ -24,6 +24,7 @@ from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
 from hakiri_dagster.pipeline.live_checks import LiveTable
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.told_progress import RunProgress
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.settings import Settings
 
@@ -44,6 +45,10 @@ class OpenProject:
     def way(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> Way:
         provider, run = self._provider(table, spark), context.run
         return self._runtime.way(table, provider, run_id=run.run_id, log=context.log.info, occasion=_occasion(run.tags))
+
+    def progress(self, way: Way) -> RunProgress:
+        pipeline = self._runtime.project.pipeline(way.table.pipeline_id)
+        return RunProgress(way, None if pipeline is None else pipeline.rate_budget)
 
     def live_table(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> LiveTable:
         return LiveTable(self.way(table, spark, context), self._runtime.target_as_source(table))

@@ -159,11 +159,8 @@ def spark_tag(holder: str) -> str:
 
 
 def _give_back(store: ChunkStore, claims: Sequence[Claim]) -> None:
-    for claim in claims:
-        try:
-            store.release([claim])
-        except LeaseLost:
-            continue  # somebody else has it already
+    if claims:
+        store.release(claims)
 
 
 @contextmanager

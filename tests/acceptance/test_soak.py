@@ -15,19 +15,17 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
-import psutil
 import psycopg
 import pytest
 
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from tests.acceptance.changing_source import ChangingSource
-from tests.acceptance.command_line import Done, ProjectFolder, Running, command_of, eventually, kill, name_of
+from tests.acceptance.command_line import Done, ProjectFolder, eventually
 from tests.acceptance.conftest import NewProject
+from tests.acceptance.victims import FATAL, Killer
 
-Victim = Literal["hakiri", "java", "worker", "postmaster", "everything"]
-VICTIMS: tuple[Victim, ...] = ("hakiri", "java", "worker", "postmaster", "everything")
 NOTHING = "nothing"
 BOUND_SECONDS = 90.0
 """An apply after a kill. The leases of the dead run until ten minutes after it began."""
@@ -69,6 +67,7 @@ class Soak:
     def __init__(self, project: ProjectFolder, source_url: str, random: Random) -> None:
         self.project = project
         self.random = random
+        self.killer = Killer(project, random)
         self.source = ChangingSource(project, source_url, random)
         self.relations: Relations = frozenset()
         self.start_seconds = self.load_seconds = 0.0
@@ -119,50 +118,16 @@ class Soak:
         try:
             process.wait(moment)
         except subprocess.TimeoutExpired:
-            victim = self._kill(self.random.choice(VICTIMS), process)
+            victim: str = self.killer.kill_any(process)
         else:
             victim = NOTHING
         told = f"{victim} killed {phase} {moment:.1f} s"
-        if victim in ("hakiri", "everything"):
+        if victim in FATAL:
             process.communicate()
             return told, None
         done = self.project.finish(process)
         assert done.code in (0, 1), done
         return told, done
-
-    def _kill(self, victim: Victim, apply: Running) -> Victim:
-        """Whoever is not there yet cannot be killed: then it is hakiri's turn."""
-        match victim:
-            case "everything":
-                self._kill_postmaster()
-                self.project.kill_everything()
-                return victim
-            case "postmaster" if self._kill_postmaster():
-                return victim
-            case "java" if self._kill_one(lambda p: name_of(p) == "java"):
-                return victim
-            case "worker" if self._kill_one(lambda p: "pyspark.daemon" in command_of(p)):
-                return victim
-            case _:
-                apply.kill()
-                return "hakiri"
-
-    def _kill_one(self, chosen: Any) -> bool:
-        found = [process for process in self.project.processes() if chosen(process)]
-        if found:
-            kill(self.random.choice(found))
-        return bool(found)
-
-    def _kill_postmaster(self) -> bool:
-        try:
-            pid = int((self.project.state / "postgres/data/postmaster.pid").read_text().split()[0])
-            process = psutil.Process(pid)
-        except (FileNotFoundError, IndexError, psutil.NoSuchProcess):
-            return False
-        if not process.name().startswith("postgres"):
-            return False
-        kill(process)
-        return True
 
     def _is_loading(self) -> bool:
         return any(self._attempt_folders())

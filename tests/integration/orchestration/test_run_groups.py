@@ -33,6 +33,22 @@ def shop(csv_shop: Declare) -> ShopProject:
     return shop
 
 
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Chunks that the target refuses."""
+    publish = OpenLoad.publish
+    keys: set[str] = set()
+
+    def refuse(load: OpenLoad, *told: Any) -> LedgerEntry:
+        if load.load.slice.chunk.key in keys:
+            load.undo()
+            raise DestinationError("the target refused the rows")
+        return publish(load, *told)
+
+    monkeypatch.setattr(OpenLoad, "publish", refuse)
+    return keys
+
+
 def materialize(shop: ShopProject, first: str, last: str, root: str | None = None, parent: str | None = None) -> str:
     job = project_definitions(load_project(shop.root, env={}), shop.settings).resolve_implicit_global_asset_job_def()
     tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
@@ -46,19 +62,8 @@ def loads(shop: ShopProject) -> dict[str, int]:
     return {str(key): int(count) for key, count in found}
 
 
-def test_a_fourth_try_loads_nothing_that_the_second_has_published(
-    shop: ShopProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish = OpenLoad.publish
-    refused = set(MONTHS[1:])
-
-    def refuse(load: OpenLoad, *told: Any) -> LedgerEntry:
-        if load.load.slice.chunk.key in refused:
-            load.undo()
-            raise DestinationError("the target refused the rows")
-        return publish(load, *told)
-
-    monkeypatch.setattr(OpenLoad, "publish", refuse)
+def test_a_fourth_try_loads_nothing_that_the_second_has_published(shop: ShopProject, refused: set[str]) -> None:
+    refused.update(MONTHS[1:])
     root = materialize(shop, MONTHS[0], MONTHS[-1])
     assert loads(shop) == {"2024-01": 1}
     refused.remove("2024-02")
@@ -74,3 +79,16 @@ def test_a_new_materialization_loads_again(shop: ShopProject) -> None:
     for _ in range(2):
         materialize(shop, MONTHS[0], MONTHS[-1])
     assert loads(shop) == dict.fromkeys(MONTHS, 2)
+
+
+def test_a_run_that_went_well_is_loaded_again_and_a_retry_of_that_goes_on_with_it(
+    shop: ShopProject, refused: set[str]
+) -> None:
+    root = materialize(shop, MONTHS[0], MONTHS[-1])
+    refused.add(MONTHS[-1])
+    second = materialize(shop, MONTHS[0], MONTHS[-1], root, root)
+    assert loads(shop) == {"2024-01": 2, "2024-02": 2, "2024-03": 1}
+    refused.clear()
+    materialize(shop, MONTHS[0], MONTHS[-1], root, second)
+    assert loads(shop) == dict.fromkeys(MONTHS, 2)
+    assert shop.column("orders", "order_id") == [0, 1, 2]

@@ -1,0 +1,111 @@
+"""A backfill of 312 months that is killed again and again goes on where it was: no month is published twice.
+
+`HAKIRI_SOAK_KILLS` says how often, `HAKIRI_SOAK_SEED` repeats a run.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from random import Random
+
+from tests.acceptance.command_line import Done, ProjectFolder, Running, eventually
+from tests.acceptance.conftest import NewProject
+from tests.acceptance.victims import Killer
+
+MONTHS = [f"{year}-{month:02}" for year in range(2000, 2026) for month in range(1, 13)]
+ROWS_A_MONTH = 5
+SEEDS_CRASH = 247
+MOST_KILLS = 50
+_LOOK_SECONDS = 0.01
+
+
+def test_a_backfill_that_crashes_at_chunk_247_resumes_at_248_and_others_do_likewise(new_project: NewProject) -> None:
+    kills = min(int(os.environ.get("HAKIRI_SOAK_KILLS", "2")), MOST_KILLS)
+    seed = os.environ.get("HAKIRI_SOAK_SEED") or str(Random().randrange(1_000_000))
+    print(f"\nbackfill: {kills} kills, HAKIRI_SOAK_SEED={seed}")  # noqa: T201  # how to repeat it
+    backfill = Backfill(new_project("backfill"), Random(seed))
+    backfill.begin()
+    for moment in backfill.moments(kills - 1):
+        backfill.killed_when(moment)
+    backfill.crashed_at(SEEDS_CRASH)
+    backfill.end()
+
+
+class Backfill:
+    def __init__(self, project: ProjectFolder, random: Random) -> None:
+        self.project = project
+        self.random = random
+        self.killer = Killer(project, random)
+        self.apply: Running | None = None
+
+    def begin(self) -> None:
+        rows = (f"{n * ROWS_A_MONTH + r},{month}-{5 + r:02}" for n, month in enumerate(MONTHS) for r in range(5))
+        self.project.file("manifests/hakiri.toml", '[project]\nname = "soak"\n')
+        self.project.file("data/months.csv", "\n".join(["id,at", *rows]) + "\n")
+        files = {"connector": "files", "config": {"path": "data", "format": "csv"}}
+        tables = [{"name": "months", "incremental": "at", "load": {"mode": "append"}}]
+        self.project.pipeline({"id": "soak", "source": files, "tables": tables})
+
+    def moments(self, count: int) -> list[int]:
+        """By how many months are published. They come in order, so that each comes up."""
+        return sorted(self.random.sample(range(1, SEEDS_CRASH), count))
+
+    def killed_when(self, moment: int) -> None:
+        apply = self._going_until(moment)
+        time.sleep(self.random.uniform(0, 0.1))
+        victim = self.killer.kill_any(apply)
+        print(f"{victim} killed at {moment}", flush=True)  # noqa: T201
+
+    def crashed_at(self, moment: int) -> None:
+        self._going_until(moment)
+        self.project.kill_everything()
+        published = {key for (key,) in self.project.rows("SELECT chunk_key FROM hakiri.ledger")}
+        again = self.project.hakiri("apply", "--json")
+        assert again.code == 0, again
+        assert _done(again) == len(MONTHS) - len(published), "what was published is not loaded again"
+
+    def _going_until(self, moment: int) -> Running:
+        """The apply that goes on when so many months are published; what was killed is started again."""
+        running = self.apply
+        while running is None or self._published() < moment:
+            if running is None or running.poll() is not None:
+                running = self._started_again(running)
+            time.sleep(_LOOK_SECONDS)
+        self.apply = running
+        return running
+
+    def _started_again(self, ended: Running | None) -> Running:
+        if ended is not None:
+            ended.communicate()
+            assert ended.returncode != 0, "it ended well before all was loaded"
+        return self.project.start("apply", "--json")
+
+    def _published(self) -> int:
+        """As far as the audit DB knows."""
+        path = self.project.state / "audit.sqlite"
+        if not path.exists():
+            return 0
+        with closing(sqlite3.connect(path, timeout=30)) as connection:
+            try:
+                found = connection.execute("SELECT count(*) FROM pipeline_chunks WHERE status = 'done'").fetchone()
+            except sqlite3.OperationalError:  # its tables are not made yet
+                return 0
+            return int(found[0])
+
+    def end(self) -> None:
+        ids = self.project.rows("SELECT id FROM public.months ORDER BY 1")
+        assert ids == [(number,) for number in range(len(MONTHS) * ROWS_A_MONTH)]
+        loads = self.project.rows("SELECT chunk_key, count(*) FROM hakiri.ledger GROUP BY 1 ORDER BY 1")
+        assert loads == [(month, 1) for month in MONTHS]
+        eventually(lambda: not self.project.processes(), within=30)
+        self.project.assert_no_process_is_left()
+        assert list(self.project.state.glob("candidates/*/*/attempt-*")) == []
+        relations = "SELECT tablename FROM pg_tables WHERE schemaname IN ('public', 'hakiri')"
+        assert not [name for (name,) in self.project.rows(relations) if "stag" in name or "attempt" in name]
+
+
+def _done(done: Done) -> int:
+    return int(done.tables()["months"]["chunks"]["done"])
