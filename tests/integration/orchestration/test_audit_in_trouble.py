@@ -68,7 +68,9 @@ def assert_nothing_was_lost_and_nothing_is_there_twice(orders: ShopProject) -> N
 
 def test_a_file_that_somebody_locks(orders: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hakiri_dagster.audit.engine.BUSY_SECONDS", 0.01)
-    with closing(sqlite3.connect(orders.root / ".hakiri" / SQLITE_FILE, isolation_level=None)) as other:
+    state = orders.root / ".hakiri"
+    state.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(state / SQLITE_FILE, isolation_level=None, check_same_thread=False)) as other:
 
         def lock() -> None:
             other.execute("BEGIN IMMEDIATE")

@@ -22,7 +22,6 @@ def orders(shop: ShopProject) -> ShopProject:
         {
             "id": "shop",
             "source": {"connector": "files", "config": {"path": "data", "format": "csv"}},
-            "backfill": {"rate_budget": "60/min"},
             "tables": [{"name": "orders", "incremental": "placed_at", "load": {"mode": "append"}}],
         }
     )
@@ -53,7 +52,6 @@ def test_each_publish_tells_what_is_done_and_left(orders: ShopProject, monkeypat
     assert [one["chunks_done"] for one in found] == list(range(1, MONTHS + 1))
     assert [one["chunks_running"] for one in found] == list(reversed(range(MONTHS)))
     assert {(one["chunks_pending"], one["chunks_failed"]) for one in found} == {(0, 0)}
-    assert {(one["rate_budget"], one["rate_budget_used_pct"]) for one in found} == {("60/min", 0)}
     assert found[-1]["eta_seconds"] == 0
     assert all(one["rows_per_sec"] >= 0 and one["bytes_per_sec"] > 0 for one in found)
     assert len(counted) < MONTHS, "in between it is added up"
