@@ -17,6 +17,7 @@ from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.jobs import pipeline_jobs
 from hakiri_dagster.orchestration.names import source_key
 from hakiri_dagster.orchestration.partitions import partitions_of
+from hakiri_dagster.orchestration.queue_sensor import queue_sensors
 from hakiri_dagster.orchestration.resources import project_resource, spark_resource
 from hakiri_dagster.orchestration.schedules import pipeline_schedule
 from hakiri_dagster.orchestration.sensors import alerts, discovery_sensor, killed_runs
@@ -40,6 +41,7 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
             killed_runs,
             alerts,
             *delivery_sensors(project, partitions, settings),
+            *queue_sensors(project, settings),
             *(discovery_sensor(pipeline, partitions) for pipeline in project.pipelines),
         ],
         resources={

@@ -202,6 +202,22 @@ class WebhookRefused(HakiriError):
     """The receiver of a webhook said no, or could not prove who it is; the next try would end alike."""
 
 
+class QueueUnavailable(HakiriError):
+    """A queue did not answer, or asked to be left alone for `retry_after` seconds; it may answer at the next look."""
+
+    kind = "transient"
+
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.retry_after = retry_after
+
+
+class QueueRefused(HakiriError):
+    """A queue is not there, or is not for these credentials."""
+
+
 class HooksBusy(HakiriError):
     """Another run is running the post-hooks of the table; what they are owed for stays remembered."""
 

@@ -15,7 +15,16 @@ from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.schema import ALERT, OPEN_ALERT
 from hakiri_dagster.security.secrets import redact, redact_within
 
-AlertKind = Literal["empty_source", "row_count_anomaly", "schema_change", "hook_warning", "hooks_owed", "unchecked_key"]
+AlertKind = Literal[
+    "empty_source",
+    "row_count_anomaly",
+    "schema_change",
+    "hook_warning",
+    "hooks_owed",
+    "unchecked_key",
+    "foreign_message",
+    "queue_trouble",
+]
 Severity = Literal["warning", "error"]
 
 REMINDED_AFTER: Final = timedelta(days=1)

@@ -87,7 +87,7 @@ def _grid(found: Sequence[AlertRecord]) -> Grid:
         made.add_row(
             str(alert.id),
             f"{alert.last_seen:%Y-%m-%d %H:%M}",
-            escape(f"{alert.pipeline_id}/{alert.table}"),
+            escape("/".join(filter(None, (alert.pipeline_id, alert.table)))),
             f"{alert.severity}: {alert.kind}{closed}",
             escape(alert.message),
             f"{alert.times:,}",

@@ -49,7 +49,8 @@ def pass_on(
             reason = "the receiver takes its time"
             break
         if alert.tries == 0:
-            log(f"{alert.severity} {alert.kind} of {alert.pipeline_id}/{alert.table}: {alert.message}")
+            whose = "/".join(filter(None, (alert.pipeline_id, alert.table)))
+            log(f"{alert.severity} {alert.kind} of {whose}: {alert.message}")
             if alert.run_id is None:
                 observe(alert)
         try:
