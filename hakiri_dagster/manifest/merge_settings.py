@@ -61,6 +61,8 @@ class _Written:
 
     @property
     def primary_key(self) -> Any:
+        if self.entry.value((*self.at, "explode")) is not None:
+            return ("position",)  # and its parent's, by whatever names
         known = known_key(self.entry.value(("source", "connector")), self.name)
         return self.entry.value((*self.at, "primary_key")) or known
 

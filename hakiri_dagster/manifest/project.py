@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from hakiri_dagster.errors import ManifestError, Problem
 from hakiri_dagster.manifest.budget_checks import budget_problems, budget_warnings
+from hakiri_dagster.manifest.children import child_problems, children_of, with_parents
 from hakiri_dagster.manifest.conflicts import checks_called_alike, ids_defined_twice, tables_in_conflict
 from hakiri_dagster.manifest.files import Manifests, read_manifests
 from hakiri_dagster.manifest.hook_checks import hook_problems, hook_secrets
@@ -19,7 +20,7 @@ from hakiri_dagster.manifest.merge_settings import merge_problems, merge_warning
 from hakiri_dagster.manifest.not_yet import pipeline_not_yet, project_not_yet
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.positions import KeyPath
-from hakiri_dagster.manifest.presets.registry import preset_problems, written_out
+from hakiri_dagster.manifest.presets.registry import known_tables, preset_problems, written_out
 from hakiri_dagster.manifest.problems import problems_of
 from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill, is_variable
 from hakiri_dagster.manifest.resolve import Declared, pipeline_warnings, resolve_pipeline
@@ -121,7 +122,10 @@ class _Reader:
             self.problems += problems_of(error, entry, filled, PipelineSpec)
             return None
         self.problems += preset_problems(entry, spec)
-        return Declared(entry, written_out(spec))
+        known, spec = known_tables(spec), written_out(spec)
+        children = children_of(spec, known)
+        self.problems += child_problems(entry, spec, children)
+        return Declared(entry, with_parents(spec, children), children)
 
     def _check_hooks(self, entry: Entry, filled: Filled) -> None:
         secrets.register(hook_secrets(entry, filled, self.env))

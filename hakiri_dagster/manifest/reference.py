@@ -47,6 +47,7 @@ _HEADINGS = {
     "WebhookTrigger": "The trigger `webhook`",
     "SqsTrigger": "The trigger `sqs`",
     "CloudflareQueueTrigger": "The trigger `cloudflare_queue`",
+    "ContinuedSpec": "`continued` of a table of `rest`",
     "PostgresDestination": 'A destination with `connector = "postgres"`',
     "PostgresTargetConfig": "`config` of a `postgres` destination",
     "ProjectInfo": "`[project]`",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hakiri_dagster.errors import Problem
+from hakiri_dagster.manifest.children import Child
 from hakiri_dagster.manifest.landing import Landings
 from hakiri_dagster.manifest.load_spec import ADDING_MODES, IN_ORDER_MODES, LoadMode, LoadSpec
 from hakiri_dagster.manifest.mode_checks import mode_warnings
@@ -35,6 +36,7 @@ class Declared:
 
     entry: Entry
     spec: PipelineSpec
+    children: Mapping[int, Child] = field(default_factory=dict)
 
 
 def resolve_pipeline(declared: Declared, landings: Landings, root: Path) -> Pipeline | None:
@@ -101,8 +103,10 @@ def _place(table: TableSpec, source: Endpoint, root: Path) -> str | None:
     return _absolute(table.path, root)
 
 
-def _endpoint(table: TableSpec, source: Endpoint) -> dict[str, Any]:
-    return as_config(table, include=ENDPOINT_KEYS) if source.connector == "rest" else {}
+def _endpoint(table: TableSpec, source: Endpoint, child: Child | None) -> dict[str, Any]:
+    if source.connector != "rest":
+        return {}
+    return as_config(table, include=ENDPOINT_KEYS) | ({} if child is None else child.endpoint())
 
 
 def _absolute(path: str, root: Path) -> str:
@@ -135,7 +139,7 @@ def _table(
         upsert_key=load.upsert_key or table.primary_key or (),
         cursor=load.watermark_column if mode in IN_ORDER_MODES else cursor or None,
         path=_place(table, source, root),
-        endpoint=_endpoint(table, source),
+        endpoint=_endpoint(table, source, declared.children.get(index)),
         columns=table.columns,
         load=load,
         backfill=overlay(spec.backfill, table.backfill),

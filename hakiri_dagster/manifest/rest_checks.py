@@ -13,7 +13,7 @@ from hakiri_dagster.manifest.places import Entry, value_at
 from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.references import Filled, is_one_reference, names_in
 from hakiri_dagster.manifest.resolve import Declared
-from hakiri_dagster.manifest.rest_spec import ENDPOINT_KEYS
+from hakiri_dagster.manifest.rest_spec import CHILD_KEYS, ENDPOINT_KEYS
 from hakiri_dagster.manifest.tables import Pipeline, Table
 
 _CONFIG: KeyPath = ("source", "config")
@@ -125,7 +125,7 @@ def _place_of_the_secret(entry: Entry) -> KeyPath | None:
 
 def _keys_of_rest(entry: Entry) -> Iterator[Problem]:
     for index, table in enumerate(_tables(entry.data)):
-        for key in sorted(ENDPOINT_KEYS):
+        for key in sorted(ENDPOINT_KEYS | CHILD_KEYS):
             at: KeyPath = ("tables", index, key)
             if entry.value(at) is not None:
                 message = f'table {quoted(_name(table))}: `{key}` is for sources with `connector = "rest"`'

@@ -277,5 +277,17 @@ class CursorParams(Model):
         return self
 
 
+class ContinuedSpec(Model):
+    """Where a record shows only the beginning of a list."""
+
+    more: DottedPath = Field(description="The dotted path of `true` where the list goes on, within the record.")
+    url: DottedPath = Field(
+        description="The dotted path of the URL of all its elements, whose pages go like those of the table."
+    )
+
+
+CHILD_KEYS = {"parent", "explode", "parent_keys", "position", "continued"}
+"""The keys of a table whose rows are elements of a list."""
+
 ENDPOINT_KEYS = {"params", "records", "flatten", "epochs", "pagination", "cursor_params", "partition_keys"}
 """The keys of a table that only a REST API knows."""

@@ -39,7 +39,15 @@ from hakiri_dagster.manifest.load_spec import LoadSpec
 from hakiri_dagster.manifest.parting import PartitionKeys
 from hakiri_dagster.manifest.preset_spec import GithubConfig, StripeConfig
 from hakiri_dagster.manifest.rates import MOST_A_SECOND
-from hakiri_dagster.manifest.rest_spec import CursorParams, DottedPath, Flatten, PaginationSpec, Params, RestConfig
+from hakiri_dagster.manifest.rest_spec import (
+    ContinuedSpec,
+    CursorParams,
+    DottedPath,
+    Flatten,
+    PaginationSpec,
+    Params,
+    RestConfig,
+)
 from hakiri_dagster.manifest.rule_spec import RowRules
 from hakiri_dagster.manifest.source_config import (
     EmbeddedTargetConfig,
@@ -254,6 +262,7 @@ def _cursor(value: Any) -> Any:
     return value
 
 
+ParentKeys = ColumnNames | Annotated[dict[TableName, Text], Field(min_length=1)]
 CursorColumn = Annotated[Text | Literal[False], BeforeValidator(_cursor)]
 Transforms = tuple[dict[str, JsonValue], ...]
 
@@ -291,6 +300,27 @@ class TableSpec(Model):
         default=None,
         description='`rest`: what the API keeps apart, over the source\'s, like `{ repo = ["owner/one"] }`: each value'
         " stands for `{repo}` in `path` and `params`, is a column of its own, and has a history of its own.",
+    )
+    parent: Text | None = Field(
+        default=None,
+        description="`rest`: the table of this pipeline whose records hold the list that `explode` names; how it is"
+        " asked for is inherited.",
+    )
+    explode: DottedPath | None = Field(
+        default=None,
+        description="`rest`: the dotted path of a list in the records of `parent`: each element is a row. One that is"
+        " no object is the column `value`.",
+    )
+    parent_keys: ParentKeys | None = Field(
+        default=None,
+        description="`rest`: members of the parent's records that its elements bear, as `<parent>_<member>`; or, by the"
+        " columns' names, `{ issue = \"id\" }`. Default: the parent's primary key.",
+    )
+    position: Text = Field(
+        default="position", description="`rest`: the column for the place of an element in its list, from 0."
+    )
+    continued: ContinuedSpec | None = Field(
+        default=None, description="`rest`: how the rest of a list is found of which records show only the beginning."
     )
     primary_key: ColumnNames | None = Field(default=None, description="The columns that tell rows apart.")
     columns: dict[Text, ColumnType] = Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf, as_position
+from hakiri_dagster.connectors.rest.walk import Collection
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import Extent
 from hakiri_dagster.security.retry_after import http_date
@@ -20,27 +21,33 @@ BEGINNING: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`first` page of the table, flattened, and those with the `newest` and the `oldest` records where these were asked
-    for."""
+    """The first page of the table, and those with the `newest` and the `oldest` records where these were asked for."""
 
+    collection: Collection
     page: Page
-    first: Sequence[Record]
-    newest: Sequence[Record] | None = None
-    oldest: Sequence[Record] | None = None
+    newest: Page | None = None
+    oldest: Page | None = None
 
     @property
-    def records(self) -> Sequence[Record]:
-        return [*self.first, *(self.newest or ()), *(self.oldest or ())]
+    def rows(self) -> Iterator[Record]:
+        """As far as a page tells them."""
+        for page in (self.page, self.newest, self.oldest):
+            if page is not None:
+                yield from self.collection.rows(page.records)
+
+    def positions(self, page: Page, position: PositionOf) -> list[int]:
+        records = map(self.collection.record, page.records)
+        return [here for record in records if (here := position(record)) is not None]
 
 
 def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent: int | None, label: str) -> Extent:
     """`recent` asks for late rows to be noticed. An API counts none, so they are taken to have changed. So is the end
     of the table where nothing tells it: its clock may say the same twice, with a new record in between."""
-    if not sample.records:
+    if not any(page.records for page in (sample.page, sample.newest, sample.oldest) if page is not None):
         return Extent(None, None, 0)
-    oldest = sample.oldest if sample.oldest is not None else (sample.first if asked.ascending else None)
-    lower = BEGINNING if oldest is None else min(_positions(oldest, position), default=None)
-    newest = sample.newest if sample.newest is not None else (sample.first if asked.descending else None)
+    oldest = sample.oldest or (sample.page if asked.ascending else None)
+    lower = BEGINNING if oldest is None else min(sample.positions(oldest, position), default=None)
+    newest = sample.newest or (sample.page if asked.descending else None)
     now = as_position(datetime.now(UTC))
     changing = None if recent is None else now
     if newest is None:
@@ -51,17 +58,13 @@ def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent:
                 hint="set `cursor_params.newest` to parameters with which the API gives the newest record first",
             )
         return Extent(lower, min(_now_there(sample.page), now), 0, rows_recent=now)
-    positions = _positions(newest, position)
+    positions = sample.positions(newest, position)
     upper = max(positions, default=None)
     if upper is None:
         return Extent(None, None, 0)
     if lower is not None:
         lower = min(lower, upper)
     return Extent(lower, upper, 0, rows_at_upper=positions.count(upper), rows_recent=changing)
-
-
-def _positions(records: Sequence[Record], position: PositionOf) -> list[int]:
-    return [here for record in records if (here := position(record)) is not None]
 
 
 def _now_there(page: Page) -> int:

@@ -68,6 +68,12 @@ def read_document(body: bytes, records_path: Sequence[str]) -> Document:
     return Document(around, records, None if instead is _ABSENT else instead)
 
 
+def elements_of(text: str) -> tuple[Record, ...]:
+    """Of the text of a list."""
+    _, records, _, _ = _records(text, _skip(text, 0))
+    return records or ()
+
+
 def members_of(text: str) -> Iterator[Member]:
     """Of the text of an object."""
     at = _skip(text, _skip(text, 0) + 1)

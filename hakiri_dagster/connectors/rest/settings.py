@@ -8,8 +8,10 @@ from typing import Any, assert_never
 from pydantic import Field
 
 from hakiri_dagster.connectors.rest.api import Api, Credentials, Pairs, Patience, Timeouts
+from hakiri_dagster.connectors.rest.explosion import Continued, Explosion
 from hakiri_dagster.connectors.rest.flattening import Flattening
 from hakiri_dagster.connectors.rest.moments import Moments
+from hakiri_dagster.connectors.rest.pages import path_of
 from hakiri_dagster.connectors.rest.pagination import (
     BodyCursor,
     LastRecord,
@@ -30,6 +32,18 @@ from hakiri_dagster.planning.backfill_hint import BackfillHint, PartitionKey
 _MIB = 1 << 20
 
 
+class ExplosionConfig(Model):
+    """As `manifest/children.py` writes it."""
+
+    path: spec.DottedPath
+    kept: dict[Text, Text]
+    position: Text
+    cursor: Text | None = None
+    continued: spec.ContinuedSpec | None = None
+    flatten: spec.Flatten = False
+    epochs: tuple[Text, ...] = ()
+
+
 class EndpointConfig(Model):
     """The keys of a table that are an API's affair."""
 
@@ -40,6 +54,7 @@ class EndpointConfig(Model):
     pagination: spec.PaginationSpec | None = None
     cursor_params: spec.CursorParams | None = None
     partition_keys: PartitionKeys | None = None
+    explosion: ExplosionConfig | None = None
 
 
 def api_of(config: spec.RestConfig) -> Api:
@@ -63,6 +78,20 @@ def collection_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str, 
         has_key=has_key,
         flattening=Flattening.of(endpoint.flatten),
         moments=Moments(frozenset(endpoint.epochs)),
+        explosion=None if endpoint.explosion is None else _explosion(endpoint.explosion),
+    )
+
+
+def _explosion(said: ExplosionConfig) -> Explosion:
+    continued = said.continued
+    return Explosion(
+        path=path_of(said.path),
+        kept=tuple(said.kept.items()),
+        position=said.position,
+        cursor=said.cursor,
+        continued=None if continued is None else Continued(path_of(continued.more), path_of(continued.url)),
+        flattening=Flattening.of(said.flatten),
+        moments=Moments(frozenset(said.epochs)),
     )
 
 

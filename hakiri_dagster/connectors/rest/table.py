@@ -32,7 +32,7 @@ from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.columns import columns_of
 from hakiri_dagster.connectors.rest.data_source import TEXT, WALK, Walk, Work, pages_of
 from hakiri_dagster.connectors.rest.extents import Sample, extent_of
-from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
@@ -72,7 +72,9 @@ class RestTable:
         """Of all that tells which records there are and what they are made of."""
         asked = self.collection
         place = self.api.base_url, asked.path, asked.params, asked.records
-        told = repr((place, str(asked.flattening), str(asked.moments), sorted(self.columns.items())))
+        told = repr(
+            (place, str(asked.flattening), str(asked.moments), repr(asked.explosion), sorted(self.columns.items()))
+        )
         return hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
 
     @property
@@ -93,7 +95,7 @@ class RestTable:
             samples = self._samples(with_ends=cursor is not None)
         except HakiriError as error:
             raise _of_table(error, self.label) from None
-        told = [record for sample in samples.values() for record in sample.records]
+        told = [row for sample in samples.values() for row in sample.rows]
         schema, warnings = columns_of(told, known.schema, {**self._part_columns(), **self.columns})
         if not schema.columns:
             raise SourceError(
@@ -111,7 +113,7 @@ class RestTable:
             )
         kind = Cursor.of(schema, cursor, self.label).kind
         self.asked.refuse_misfit(kind, self.label)
-        position = PositionOf(cursor, kind)
+        position = PositionOf(self.collection.cursor_member or cursor, kind)
         extents = {p: extent_of(one, self.asked, position, recent, self.label) for p, one in samples.items()}
         parts = {part: extent for part, extent in extents.items() if part is not None}
         extent = hull_of_extents(parts.values()) if parts else extents[None]
@@ -156,11 +158,9 @@ class RestTable:
         collection = self.collection.of_part(part)
         with closing(Client(self.api, self.network)) as client:
             page = first_page(client, collection)
-            first = [collection.record(record) for record in page.records]
-            if not with_ends or self.asked is None:
-                return Sample(page, first)
-            newest, oldest = (_end(client, collection, said) for said in (self.asked.newest, self.asked.oldest))
-            return Sample(page, first, newest, oldest)
+            ends = (self.asked.newest, self.asked.oldest) if with_ends and self.asked is not None else ((), ())
+            newest, oldest = (_end(client, collection, said) for said in ends)
+            return Sample(collection, page, newest, oldest)
 
     def _pages(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk]) -> DataFrame:
         verbatim = Verbatim.of(schema.columns)
@@ -169,16 +169,13 @@ class RestTable:
 
     def _walk(self, one: Range, by: Cursor) -> Walk:
         assert self.asked is not None, "only ranges of a cursor are asked for"
-        order = self.asked.order_of(PositionOf(by.name, by.kind), one.interval)
+        order = self.asked.order_of(PositionOf(self.collection.cursor_member or by.name, by.kind), one.interval)
         return Walk(self.asked.asked(one.interval), order, one.part)
 
 
-def _end(client: Client, collection: Collection, params: Pairs) -> Sequence[Record] | None:
-    """What is there, where it can be asked for."""
-    if not params:
-        return None
-    page = first_page(client, collection, params_of_part(params, collection.part))
-    return [collection.record(record) for record in page.records]
+def _end(client: Client, collection: Collection, params: Pairs) -> Page | None:
+    """Where it can be asked for."""
+    return first_page(client, collection, params_of_part(params, collection.part)) if params else None
 
 
 def _ranges(slices: Sequence[Slice], *, apart: bool) -> list[Range]:

@@ -9,7 +9,7 @@ shifted, nobody can see.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,6 +18,7 @@ import xxhash
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.circles import CircleWatch
 from hakiri_dagster.connectors.rest.client import Client
+from hakiri_dagster.connectors.rest.explosion import Explosion
 from hakiri_dagster.connectors.rest.flattening import Flattening
 from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.moments import Moments
@@ -33,6 +34,7 @@ from hakiri_dagster.security.url_guard import SafeUrl
 
 REMEMBERED: Final = 20_000
 _TOO_OFTEN: Final = 3
+_ROWS_AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,41 @@ class Collection:
     flattening: Flattening = field(default_factory=Flattening)
     moments: Moments = field(default_factory=Moments)
     part: Part | None = None
+
+    explosion: Explosion | None = None
+
+    @property
+    def cursor_member(self) -> str | None:
+        """Of the records that pages hold, where rows are made of them."""
+        return None if self.explosion is None else self.explosion.cursor_member
+
+    def rows(self, sent: Iterable[Record]) -> Iterator[Record]:
+        """As a sample of them tells columns."""
+        for one in sent:
+            record = self.record(one)
+            if self.explosion is None:
+                yield record
+            elif isinstance(one.value, Mapping):
+                yield self._of_its_part(self.explosion.stub(record))
+                yield from map(self._of_its_part, self.explosion.children(record, one))
+
+    def children(self, client: Client, page: Page, record: Record, sent: Record) -> Iterator[Sequence[Record]]:
+        """As many at a time as came together."""
+        explosion = self.explosion
+        if explosion is None:
+            yield [record]
+            return
+        link = explosion.rest_of(sent)
+        if link is None:
+            yield [self._of_its_part(child) for child in explosion.children(record, sent)]
+            return
+        at, passed = client.next_url(page.at, link, "the URL of a list's elements"), 0
+        for elements in _listed(client, self, at):
+            yield [self._of_its_part(child) for child in explosion.elements(record, elements, passed)]
+            passed += len(elements)
+
+    def _of_its_part(self, child: Record) -> Record:
+        return record_of_part(child, self.part)
 
     def of_part(self, part: Part | None) -> Collection:
         return replace(self, path=path_of_part(self.path, part), params=params_of_part(self.params, part), part=part)
@@ -83,17 +120,48 @@ def walked(
         watch.asks(at)
         page = fetch(client, at, collection.records)
         watch.sees(page)
-        records = [collection.record(record) for record in page.records]
-        new = passed.unseen(records)
+        sent = [(collection.record(one), one) for one in page.records]
+        new = passed.unseen(sent)
         if following is not None:
-            following.takes(new, client.shown(page.at))
-        yield new if collection.has_key else records
+            following.takes([record for record, _ in new], client.shown(page.at))
+        yield from _rows(client, collection, page, new if collection.has_key else sent)
         if following is not None and following.done:
             return
         at = collection.pagination.after(client, page)
         again = following.again() if at is not None and following is not None else None
         if again is not None and (asked := first_url(client, collection, params, again)) != first:
             first = at = asked  # else more records have one cursor than fit a page, and are passed by their number
+
+
+def _rows(
+    client: Client, collection: Collection, page: Page, records: Sequence[tuple[Record, Record]]
+) -> Iterator[Sequence[Record]]:
+    if collection.explosion is None:
+        yield [record for record, _ in records]
+        return
+    few: list[Record] = []
+    for record, sent in records:
+        for children in collection.children(client, page, record, sent):
+            few += children
+            if len(few) >= _ROWS_AT_ONCE:
+                yield few
+                few = []
+    yield few
+
+
+def _listed(client: Client, collection: Collection, at: SafeUrl) -> Iterator[Sequence[Record]]:
+    """Pages of a list of its own, which go like those of the table."""
+    watch = _Watch(client, collection.most_pages)
+    url = at.url
+    for pairs in (collection.pagination.first_params(), collection.params):
+        url = with_params(url, pairs)
+    to: SafeUrl | None = judged(url, allow_loopback=at.loopback)
+    while to is not None:
+        watch.asks(to)
+        page = fetch(client, to, collection.records)
+        watch.sees(page)
+        yield page.records
+        to = collection.pagination.after(client, page)
 
 
 class _Watch:
@@ -136,14 +204,15 @@ class _Passed:
     def __init__(self) -> None:
         self._digests: OrderedDict[int, None] = OrderedDict()
 
-    def unseen(self, records: Sequence[Record]) -> list[Record]:
+    def unseen(self, records: Sequence[tuple[Record, Record]]) -> list[tuple[Record, Record]]:
+        """Each as its table has it, and as it was sent."""
         new = []
-        for record in records:
+        for record, sent in records:
             digest = _digest([record.text])
             if digest in self._digests:
                 continue
             self._digests[digest] = None
-            new.append(record)
+            new.append((record, sent))
         while len(self._digests) > REMEMBERED:
             self._digests.popitem(last=False)
         return new

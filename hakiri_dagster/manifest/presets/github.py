@@ -69,6 +69,19 @@ TABLES: Final[Mapping[str, dict[str, Any]]] = {
     },
 }
 
+CHILDREN: Final[Mapping[str, dict[str, Any]]] = {
+    "issue_labels": {
+        "explode": "labels",
+        "columns": {"id": "bigint", "node_id": "text", "name": "text", "color": "text", "description": "text"}
+        | {"default": "boolean", "url": "text"},
+    },
+    "issue_assignees": {
+        "explode": "assignees",
+        "columns": {"id": "bigint", "node_id": "text", "login": "text", "type": "text", "html_url": "text"},
+    },
+}
+"""Lists within issues."""
+
 
 def github(config: GithubConfig) -> Preset:
     without_token, repo = config.token is None, config.repo or "{repo}"
@@ -84,7 +97,10 @@ def github(config: GithubConfig) -> Preset:
                 **config.requests(retry=overlay(_UNTIL_THE_NEXT_HOUR, config.retry)),
             }
         ),
-        tables={name: _table(name, said, repo, without_token=without_token) for name, said in TABLES.items()},
+        tables={
+            **{name: _table(name, said, repo, without_token=without_token) for name, said in TABLES.items()},
+            **{name: _child(name, said) for name, said in CHILDREN.items()},
+        },
         hints=BackfillSpec(rate_budget="60/h" if without_token else "5000/h"),
     )
 
@@ -104,3 +120,7 @@ def _table(name: str, said: Mapping[str, Any], repo: str, *, without_token: bool
             "backfill": {"window": "1y" if in_years else "1mo"},
         }
     )
+
+
+def _child(name: str, said: Mapping[str, Any]) -> TableSpec:
+    return TableSpec.model_validate({**said, "name": name, "parent": "issues"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hakiri_dagster.errors import Problem
@@ -54,6 +54,11 @@ def written_out(spec: PipelineSpec) -> PipelineSpec:
     )
 
 
+def known_tables(spec: PipelineSpec) -> Mapping[str, TableSpec]:
+    preset = preset_of(spec)
+    return {} if preset is None else preset.tables
+
+
 def preset_problems(entry: Entry, spec: PipelineSpec) -> Iterator[Problem]:
     preset = preset_of(spec)
     if preset is None:
@@ -76,7 +81,7 @@ def preset_problems(entry: Entry, spec: PipelineSpec) -> Iterator[Problem]:
 
 def _has_another_cursor(spec: PipelineSpec, table: TableSpec, known: TableSpec) -> bool:
     """Ranges of another column than the one that the API knows would lose rows in silence."""
-    if table.cursor_params is not None:
+    if table.cursor_params is not None or known.explode is not None:
         return False
     said = spec.incremental if table.incremental is None and known.incremental else table.incremental
     return any(one and one != known.incremental for one in (said, overlay(spec.load, table.load).watermark_column))

@@ -4,7 +4,7 @@ the one before, and times as seconds since 1970."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from hakiri_dagster.manifest.preset_spec import StripeConfig
 from hakiri_dagster.manifest.presets.contract import Preset
@@ -57,6 +57,24 @@ TABLES: Final[Mapping[str, dict[str, str]]] = {
     | {"trial_start": "timestamptz", "trial_end": "timestamptz", "cancel_at": "timestamptz"}
     | {"canceled_at": "timestamptz", "ended_at": "timestamptz", "cancel_at_period_end": "boolean"},
 }
+CHILDREN: Final[Mapping[str, dict[str, Any]]] = {
+    "invoice_lines": {
+        "parent": "invoices",
+        "explode": "lines.data",
+        "continued": {"more": "lines.has_more", "url": "lines.url"},
+        "columns": {"id": "text", "object": "text", "amount": "bigint", "currency": "text", "description": "text"}
+        | {"period": "jsonb", "price": "jsonb", "quantity": "bigint", "subscription": "text", "metadata": "jsonb"},
+    },
+    "subscription_items": {
+        "parent": "subscriptions",
+        "explode": "items.data",
+        "continued": {"more": "items.has_more", "url": "items.url"},
+        "columns": {"id": "text", "object": "text", "created": "timestamptz", "price": "jsonb", "quantity": "bigint"}
+        | {"metadata": "jsonb"},
+        "epochs": ["created"],
+    },
+}
+"""Lists within objects, of which these show ten elements."""
 _PARAMS: Final[Mapping[str, dict[str, str]]] = {"subscriptions": {"status": "all"}}
 
 
@@ -73,7 +91,10 @@ def stripe(config: StripeConfig) -> Preset:
                 **config.requests(retry=config.retry),
             }
         ),
-        tables={name: _table(name, _COMMON | columns) for name, columns in TABLES.items()},
+        tables={
+            **{name: _table(name, _COMMON | columns) for name, columns in TABLES.items()},
+            **{name: TableSpec.model_validate({**said, "name": name}) for name, said in CHILDREN.items()},
+        },
         hints=BackfillSpec(rate_budget="25/s"),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -63,7 +63,12 @@ class Tracker:
 
 @contextmanager
 def tracked(
-    shop: ShopProject, tracker: Tracker, *, config: dict[str, Any] | None = None, **table: Any
+    shop: ShopProject,
+    tracker: Tracker,
+    *,
+    config: dict[str, Any] | None = None,
+    children: Sequence[dict[str, Any]] = (),
+    **table: Any,
 ) -> Iterator[ApiServer]:
     with serving(tracker.answer) as api:
         shop.env = ENV
@@ -82,7 +87,7 @@ def tracked(
                     | (config or {}),
                 },
                 "secrets": ["TRACKER_TOKEN"],
-                "tables": [{"name": "issues", "primary_key": ["id"]} | table],
+                "tables": [{"name": "issues", "primary_key": ["id"]} | table, *children],
             }
         )
         yield api

@@ -41,6 +41,12 @@ def discovered(table: RestTable, *, cursor: str) -> Discovery:
     return table.discover(cursor=cursor, known=Known(), spark=_no_spark)
 
 
+def whole(table: RestTable) -> Sequence[Mapping[str, Any]]:
+    with closing(Client(table.api, table.network, pause=lambda _: None)) as client:
+        pages = list(walked(client, table.collection))
+    return [record.value for page in pages for record in page]
+
+
 def read(
     table: RestTable, lower: datetime | None = None, upper: datetime | None = None, *, cursor: str
 ) -> Sequence[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from hakiri_dagster.errors import SourceError
 from hakiri_dagster.manifest.presets.stripe import TABLES
 from tests.integration.connectors.rest import preset_tables
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, serving
-from tests.integration.connectors.rest.preset_tables import preset_table
+from tests.integration.connectors.rest.preset_tables import preset_table, whole
 from tests.integration.connectors.rest.stripe_api import Stripe
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -119,3 +119,19 @@ def test_the_key_is_in_no_error(tmp_path: Path) -> None:
         discovered(table_of(tmp_path, api, "charges"))
     assert "answered 401" in raised.value.what
     assert Stripe.key not in str(raised.value)
+
+
+def test_lines_of_an_invoice_that_shows_only_some_are_asked_for(tmp_path: Path) -> None:
+    stripe = Stripe(within=2, limit=2)
+    for number, lines in enumerate((1, 5, 0)):
+        stripe.invoice(f"in_{number}", day(number), lines)
+    with serving(stripe.answer) as api:
+        table = table_of(tmp_path, api, "invoice_lines")
+        found = [(row["invoices_id"], row["position"], row["id"]) for row in whole(table)]
+        of_lists = [asked for asked in api.asked if asked.path.endswith("/lines")]
+    assert sorted(found) == [
+        ("in_0", 0, "il_in_0_0"),
+        *(("in_1", n, f"il_in_1_{n}") for n in range(5)),
+    ]
+    assert {asked.path for asked in of_lists} == {"/v1/invoices/in_1/lines"}
+    assert [asked.params.get("starting_after") for asked in of_lists] == [None, "il_in_1_1", "il_in_1_3"]
