@@ -8,7 +8,16 @@ from typing import Any, assert_never
 
 from sqlalchemy import Row
 
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, Part, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import (
+    Bounds,
+    CursorRange,
+    Interval,
+    NullCursor,
+    Part,
+    Segment,
+    SourceFile,
+    WholeTable,
+)
 from hakiri_dagster.planning.intervals import Intervals
 from hakiri_dagster.planning.states import ChunkState
 
@@ -37,6 +46,7 @@ def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
         "supersedes": _list_to_json(state.supersedes),
         "rewind_id": state.rewind,
         "gap": int(state.gap),
+        "token": state.token,
     }
 
 
@@ -58,6 +68,7 @@ def from_row(row: Row[Any]) -> ChunkState:
         completed_at=row.completed_at,
         rewind=row.rewind_id,
         gap=bool(row.gap),
+        token=row.token,
     )
 
 
@@ -69,6 +80,8 @@ def bounds_to_json(bounds: Bounds) -> str:
             return json.dumps({"cursor": None, **_part_to_json(part)})
         case SourceFile(path, content_hash):
             return json.dumps({"file": path, "hash": content_hash})
+        case Segment(number, after):
+            return json.dumps({"segment": number, "after": after})
         case WholeTable():
             return "{}"
         case _:
@@ -85,6 +98,8 @@ def bounds_from_json(text: str) -> Bounds:
             return NullCursor(Part(column, value))
         case {"cursor": None}:
             return NullCursor()
+        case {"segment": number, "after": after}:
+            return Segment(number, after)
         case {"file": path, "hash": content_hash}:
             return SourceFile(path, content_hash)
         case _:

@@ -171,6 +171,7 @@ def _done_values(claim: Claim, row: Row[Any], outcome: Outcome, now: datetime) -
         seen=claim.due.seen,
         rows=outcome.rows,
         load_id=outcome.load_id,
+        token=outcome.token,
     )
     values = to_values(claim.pipeline_id, claim.table, state)
     for name in ("pipeline_id", "table_name", "chunk_id"):

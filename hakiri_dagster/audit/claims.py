@@ -60,6 +60,7 @@ class Outcome:
     bytes: int
     cursor_committed: int | None
     load_id: int
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

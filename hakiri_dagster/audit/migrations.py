@@ -88,6 +88,11 @@ def _source_upper(connection: Connection) -> None:
     _add_column(connection, TABLE_STATE, "source_upper", "TEXT")
 
 
+def _cursor_kinds(connection: Connection) -> None:
+    """Segments tell where the next one begins."""
+    _add_column(connection, PIPELINE_CHUNKS, "token", "TEXT")
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -103,6 +108,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _pass_places,
     _deliveries,
     _source_upper,
+    _cursor_kinds,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

@@ -114,6 +114,7 @@ PIPELINE_CHUNKS: Final = Table(
     Column("supersedes", Text, nullable=False),
     Column("rewind_id", BigInteger),
     Column("gap", Integer),
+    Column("token", Text),
     Column("error_kind", Text),
     Column("error_msg", Text),
     PrimaryKeyConstraint("pipeline_id", "table_name", "chunk_id"),

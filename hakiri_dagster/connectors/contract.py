@@ -50,6 +50,11 @@ SLICE_COLUMN = "_hakiri_slice"
 """Which slice a row came with, by its index (int), where the source was asked for each slice by itself."""
 
 
+ONWARD_COLUMN = "_hakiri_onward"
+"""Of the one row that tells where a segment has ended: the token that leads on, or an empty text if the source has no
+more. NULL for a row of the table."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
     """Where a row came from: `after` counts the records of the split from the first one that is wanted of it."""
@@ -115,6 +120,7 @@ class Reading:
     `frame` holds the source's columns, in the order of `schema`, and, where they apply, `MALFORMED_COLUMN`,
     `FILE_COLUMN` (only when `files` has more than one entry), `SPLIT_COLUMN` and `RECORD_COLUMN`. How rows are told
     apart into slices follows from the slices' bounds: by the cursor column, or by the file; or `SLICE_COLUMN` says it.
+    A segment is read alone, and `ONWARD_COLUMN` comes with it.
     """
 
     frame: DataFrame

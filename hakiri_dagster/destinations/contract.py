@@ -161,7 +161,8 @@ class LoadAnswers:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A published slice, as the destination remembers it. `superseded`: later loads of the table replaced its rows."""
+    """A published slice, as the destination remembers it. `superseded`: later loads of the table replaced its rows.
+    `token`: of a segment, what leads to the next one."""
 
     load_id: int
     chunk_key: str
@@ -173,6 +174,7 @@ class LedgerEntry:
     attempt: int
     published_at: datetime
     superseded: bool
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +261,9 @@ class PreparedLoad(Protocol):
         """The relation that holds the state, where it is one of its own, which others can reach."""
         ...
 
-    def publish(self, cursor_committed: int | None, bytes_: int, owes: Sequence[HookName] = ()) -> LedgerEntry:
+    def publish(
+        self, cursor_committed: int | None, bytes_: int, owes: Sequence[HookName] = (), token: str | None = None
+    ) -> LedgerEntry:
         """Compares the fence, writes the ledger row and the hooks that are owed from now on, and commits. LeaseLost if
         the attempt was overtaken."""
         ...

@@ -48,6 +48,7 @@ _HEADINGS = {
     "SqsTrigger": "The trigger `sqs`",
     "CloudflareQueueTrigger": "The trigger `cloudflare_queue`",
     "ContinuedSpec": "`continued` of a table of `rest`",
+    "SegmentsSpec": "`segments` of a table of `rest`",
     "PostgresDestination": 'A destination with `connector = "postgres"`',
     "PostgresTargetConfig": "`config` of a `postgres` destination",
     "ProjectInfo": "`[project]`",

@@ -64,7 +64,7 @@ def part_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Proble
         for index, table in enumerate(pipeline.tables):
             if table.source.connector != "rest":
                 continue
-            for message, hint in _parts(table):
+            for message, hint in (*_parts(table), *_segments(table)):
                 yield declared.entry.problem(("tables", index), f"table {quoted(table.name)}: {message}", hint)
 
 
@@ -83,6 +83,18 @@ def _parts(table: Table) -> Iterator[tuple[str, str | None]]:
     for key in keys:
         if table.columns.get(key, "text") not in ("text", "varchar"):
             yield f"the partition key {quoted(key)} is a column of text", "take it out of `columns`"
+
+
+def _segments(table: Table) -> Iterator[tuple[str, str | None]]:
+    if table.endpoint.get("segments") is None:
+        return
+    pagination = table.endpoint.get("pagination") or table.source.config.get("pagination") or {}
+    if table.cursor is not None and not table.whole_table:
+        yield "it has a cursor (`incremental`) and `segments`", "set `incremental = false`, or take `segments` out"
+    if table.endpoint.get("partition_keys"):
+        yield "it has partition keys and `segments`", "declare a table for each of their values"
+    if pagination.get("type") == "none":
+        yield "it has `segments`, and its `pagination` says that there is one page", "take `segments` out"
 
 
 def _cursor(table: Table) -> tuple[str, str] | None:

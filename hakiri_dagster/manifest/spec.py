@@ -47,6 +47,7 @@ from hakiri_dagster.manifest.rest_spec import (
     PaginationSpec,
     Params,
     RestConfig,
+    SegmentsSpec,
 )
 from hakiri_dagster.manifest.rule_spec import RowRules
 from hakiri_dagster.manifest.source_config import (
@@ -321,6 +322,11 @@ class TableSpec(Model):
     )
     continued: ContinuedSpec | None = Field(
         default=None, description="`rest`: how the rest of a list is found of which records show only the beginning."
+    )
+    segments: SegmentsSpec | None = Field(
+        default=None,
+        description="`rest`: for an API that gives the oldest records first and cannot be asked for a range: it is"
+        " walked by its pages, from where the last load has ended.",
     )
     primary_key: ColumnNames | None = Field(default=None, description="The columns that tell rows apart.")
     columns: dict[Text, ColumnType] = Field(

@@ -34,6 +34,7 @@ from hakiri_dagster.orchestration.names import (
     asset_key,
     group_name,
     op_name,
+    partitions_name,
     pool_name,
 )
 from hakiri_dagster.orchestration.part_partitions import event_key, open_windows
@@ -47,6 +48,7 @@ from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, PublishedC
 from hakiri_dagster.pipeline.told_progress import RunProgress
 from hakiri_dagster.pipeline.trace import Trace
 from hakiri_dagster.pipeline.wanted import Wanted
+from hakiri_dagster.planning.segments import is_segment
 
 CHUNKS_PER_RUN = 100
 """A run reads its chunks in one pass: fewer process starts and fewer scans, against more disk for candidates."""
@@ -121,7 +123,7 @@ class _RunEvents:
         self._progress = progress
         self._table = table
         ordered = ordered_keys(context.instance, partitions)
-        self._partitions = frozenset(ordered)
+        self._partitions = set(ordered)
         self._dagsters = partitions
         self._open_windows = open_windows(ordered)
         self._loads = loads
@@ -137,7 +139,7 @@ class _RunEvents:
         return Wanted(
             keys=(*self._keys, *along),
             due_only=DUE_ONLY_TAG in tags,
-            partitions=self._partitions,
+            partitions=frozenset(self._partitions),
             open_windows=frozenset(part for part, last in self._open_windows.items() if last in self._keys),
             published_by=earlier_tries(self._context.instance, self._context.run),
         )
@@ -159,6 +161,7 @@ class _RunEvents:
                     assert_never(step)
 
     def _publish(self, chunk: PreparedChunk) -> Iterator[dg.Output[object]]:
+        self._know_segment(chunk.key)
         has_partition = chunk.key in self._partitions
         partition = chunk.key if has_partition else self._keys[-1]
         for ran in chunk.hooks:
@@ -179,6 +182,12 @@ class _RunEvents:
         else:
             self._materialized(partition, metadata)
         self._checked(published)
+
+    def _know_segment(self, key: str) -> None:
+        """Planned within the run, where the one before has ended: Dagster has not heard of it."""
+        if is_segment(key) and key not in self._partitions:
+            self._context.instance.add_dynamic_partitions(partitions_name(self._table), [key])
+            self._partitions.add(key)
 
     def _checked(self, chunk: PublishedChunk | FailedChunk) -> None:
         for evaluation in self._checks.told(chunk, self._context.instance):

@@ -25,7 +25,7 @@ def partitions_of(table: Table, source: SourceTable, plan: StoredPlan | None) ->
     match shape_of(table, source):
         case "full":
             return full_partition()
-        case "files":
+        case "files" | "segments":
             return dynamic_partitions(table)
         case "cursor":
             return in_parts(_window_partitions(table, source, plan), source.hint)

@@ -49,6 +49,7 @@ class SliceReport:
     broken: tuple[int, ...] = ()
     tallies: tuple[Tally, ...] = ()
     key_checksum: int = 0
+    onward: str | None = None
 
     def plus(self, row: Row) -> SliceReport:
         highest = [value for value in (self.cursor_max, row["cursor_max"]) if value is not None]
@@ -68,6 +69,7 @@ class SliceReport:
             broken=tuple(map(sum, zip_longest(self.broken, row["broken"], fillvalue=0))),
             tallies=tuple(add_up(self.tallies, unpacked(row["tallies"]))),
             key_checksum=added(self.key_checksum, row["key_checksum"]),
+            onward=self.onward if row["onward"] is None else row["onward"],
         )
 
 

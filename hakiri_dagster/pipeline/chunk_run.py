@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator, Sequence
 
+from hakiri_dagster.connectors.contract import Discovery
 from hakiri_dagster.destinations.contract import Target
 from hakiri_dagster.destinations.refusals_contract import EmptySource, TooManyRowsRefused
 from hakiri_dagster.engine.process_identity import where_it_ran
@@ -22,6 +23,7 @@ from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.hooks_run import post_hooks, pre_hooks, staged_hooks
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
+from hakiri_dagster.pipeline.onward import astray
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rules
 from hakiri_dagster.pipeline.pass_place import place_of_a_pass
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
@@ -52,15 +54,14 @@ def run_chunks(way: Way, wanted: Wanted) -> Generator[Step]:
 
 def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
     with misses_told(way):
-        survey = retried(way, lambda: look(way.table, way.source, way.destination, way.audit, way.spark))
-    tell_of_refused_changes(way, survey)
-    refuse_what_cannot_load(survey)
-    with claimed(way, survey, wanted) as claims:
-        way.trace.claimed(survey, claims)
-        yield from _not_loaded(way, wanted, claims)
-        if claims.slices:
-            yield from _load(way, survey, claims.slices)
-            note_cursor(way, survey)
+        survey = _look(way)
+    claims = yield from _claimed_and_loaded(way, survey, wanted, is_first=True)
+    while survey.shape == "segments" and claims.slices:
+        onward = _look(way, survey.discovery)
+        if onward.due_keys == (claims.slices[0].key,):
+            break  # the source has no more, or the segment was not published
+        survey = onward
+        claims = yield from _claimed_and_loaded(way, survey, wanted.of_next(survey.due_keys), is_first=False)
     tell_of_a_miss(way, survey)
     tell_of_an_unusual_row_count(way, survey)
     tell_of_unchecked_keys(way)
@@ -68,7 +69,25 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
         yield from post_hooks(way)
 
 
-def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
+def _look(way: Way, found: Discovery | None = None) -> Survey:
+    return retried(way, lambda: look(way.table, way.source, way.destination, way.audit, way.spark, found))
+
+
+def _claimed_and_loaded(
+    way: Way, survey: Survey, wanted: Wanted, *, is_first: bool
+) -> Generator[ChunkStep, None, Claimed]:
+    tell_of_refused_changes(way, survey)
+    refuse_what_cannot_load(survey)
+    with claimed(way, survey, wanted) as claims:
+        way.trace.claimed(survey, claims)
+        yield from _not_loaded(way, survey, wanted, claims)
+        if claims.slices:
+            yield from _load(way, survey, claims.slices, with_hooks=is_first)
+            note_cursor(way, survey)
+    return claims
+
+
+def _not_loaded(way: Way, survey: Survey, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
     held = {busy.key: f"another run holds it ({where_it_ran(busy.holder)})" for busy in claims.busy}
     held |= dict.fromkeys(claims.overtaken, "another run has just worked on it")
     for key, reason in held.items():
@@ -76,8 +95,9 @@ def _not_loaded(way: Way, wanted: Wanted, claims: Claimed) -> Iterator[SkippedCh
         yield SkippedChunk(key, reason, published=False)
     yield from (SkippedChunk(key, _waits(on), published=False) for key, on in claims.waiting.items())
     told = {*(slice_.key for slice_ in claims.slices), *held, *claims.waiting}
+    walked = claims.slices[0].key if survey.shape == "segments" and claims.slices else None
     for key in wanted.keys:
-        if key not in told:
+        if key not in told and (walked is None or key < walked):  # those after it are walked anew, one by one
             yield SkippedChunk(key, "nothing is new: its rows are published, or the source has none", published=True)
 
 
@@ -90,7 +110,7 @@ def _stopped(way: Way) -> bool:
     return way.table.in_order and bool(way.totals.errors)
 
 
-def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[ChunkStep]:
+def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hooks: bool) -> Iterator[ChunkStep]:
     broken = [(claim, error) for claim in slices if (error := survey.broken(claim.slice)) is not None]
     yield from (failed(way, claim, error) for claim, error in broken)
     readable = [claim for claim in slices if not claim.settled]
@@ -99,7 +119,7 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice]) -> Iterator[
     target = retried(way, lambda: survey.target_in(way.destination))
     if not target.retyped:
         _settle(way, survey)
-    obstacle = yield from pre_hooks(way, readable)
+    obstacle = (yield from pre_hooks(way, readable)) if with_hooks else None
     if obstacle is not None:
         yield from (failed(way, claim, obstacle) for claim in readable)
         return
@@ -216,7 +236,7 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared, phase: 
         prepared.load.undo()
         raise
     warn(way, claim, prepared.outcomes)
-    refused = refusal(prepared)
+    refused = astray(survey, prepared.slice) or refusal(prepared)
     if refused is not None:
         prepared.load.undo()
         return failed(way, claim, refused, prepared.outcomes, prepared.set_aside)

@@ -48,7 +48,9 @@ class ClaimedSlice:
 
     def done(self, entry: LedgerEntry) -> None:
         self.settled = True
-        self._store.done(self.claim, Outcome(entry.rows, entry.bytes, entry.cursor_committed, entry.load_id))
+        self._store.done(
+            self.claim, Outcome(entry.rows, entry.bytes, entry.cursor_committed, entry.load_id, entry.token)
+        )
 
     def failed(self, error: HakiriError) -> None:
         if self.settled:
@@ -97,6 +99,8 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
 
 def _turn(survey: Survey, wanted: Wanted, owed: Due) -> Turns:
     slices = survey.meant(wanted, owed)
+    if survey.shape == "segments":
+        _refuse_later_segment(survey, wanted, owed, slices)
     if not survey.table.in_order:
         return Turns(tuple(slices))
     turn = turns((*owed.slices, *owed.busy), {due.key for due in slices})
@@ -108,6 +112,19 @@ def _turn(survey: Survey, wanted: Wanted, owed: Due) -> Turns:
             hint=f"load {turn.on} first, or all that is due with `hakiri apply {survey.table.pipeline_id}`",
         )
     return turn
+
+
+def _refuse_later_segment(survey: Survey, wanted: Wanted, owed: Due, slices: Sequence[DueSlice]) -> None:
+    """Where it begins is known when the one before it is published."""
+    first = next((due.key for due in (*owed.slices, *owed.busy)), None)
+    later = [key for key in wanted.keys if first is not None and key > first]
+    if slices or wanted.due_only or not later or first is None:
+        return
+    raise OutOfOrder(
+        f"{later[0]} comes after {first}, which is owed and not loaded yet: tokens can only be walked in order",
+        where=survey.table.label,
+        hint=f"load {first} first, or all that is due with `hakiri apply {survey.table.pipeline_id}`",
+    )
 
 
 def _first_in_turn(store: ChunkStore, turn: Turns, claims: Claims) -> tuple[Claims, dict[str, str]]:

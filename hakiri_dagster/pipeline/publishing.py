@@ -83,7 +83,7 @@ def _committed(way: Way, survey: Survey, prepared: Prepared) -> LedgerEntry:
     def commit() -> LedgerEntry:
         load = ready.pop() if ready else _prepared_anew(way, survey, prepared)
         cursor = slice_.claimed.committed(slice_.report.cursor_max)
-        return load.publish(cursor, slice_.report.bytes, owed_by(way, load))
+        return load.publish(cursor, slice_.report.bytes, owed_by(way, load), slice_.report.onward)
 
     return retried(way, commit)
 

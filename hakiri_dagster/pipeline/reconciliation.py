@@ -15,7 +15,15 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN, Forms, Reading, SourceTally
+from hakiri_dagster.connectors.contract import (
+    FILE_COLUMN,
+    MALFORMED_COLUMN,
+    ONWARD_COLUMN,
+    SLICE_COLUMN,
+    Forms,
+    Reading,
+    SourceTally,
+)
 from hakiri_dagster.destinations.contract import LoadAnswers
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest.validator_spec import DatasetValidator
@@ -103,6 +111,8 @@ class Reconciliation:
 
     def _by_spark(self, forms: Forms) -> Sequence[SourceTally]:
         frame = self.frame
+        if ONWARD_COLUMN in frame.columns:
+            frame = frame.where(quoted(ONWARD_COLUMN).isNull())
         wanted = [name for name in (self.cursor, FILE_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN) if name in frame.columns]
         digest = _digest(forms) if forms else F.lit(0).cast("bigint")
         narrow = frame.select(*map(quoted, wanted), digest.alias(_DIGEST))

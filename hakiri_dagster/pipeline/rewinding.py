@@ -64,6 +64,12 @@ def refuse_without_cursor(table: Table, source: SourceTable) -> None:
                 where=table.label,
                 hint=f"`{again} --chunk KEY` loads a file again; `hakiri plan` and the UI show the keys",
             )
+        case "segments":
+            raise UsageError(
+                "there is no stretch of it to rewind: its chunks are segments of pages",
+                where=table.label,
+                hint=f"`{again} --chunk segment-000001` walks it again from there on, and replaces what comes after",
+            )
         case other:
             assert_never(other)
 

@@ -20,10 +20,11 @@ from hakiri_dagster.planning.generations import plan_text
 from hakiri_dagster.planning.lag import refuse_misfit, width
 from hakiri_dagster.planning.parts import due_by_part, planned_by_part
 from hakiri_dagster.planning.progress import Progress
+from hakiri_dagster.planning.segments import due_segments, plan_segments
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due
 
-Shape = Literal["cursor", "files", "full"]
+Shape = Literal["cursor", "files", "full", "segments"]
 
 
 def lag_of(table: Table) -> int | None:
@@ -37,7 +38,9 @@ def cursor_of(table: Table) -> str | None:
 
 
 def shape_of(table: Table, source: SourceTable) -> Shape:
-    """What the chunks of a table are: windows of its cursor, its files, or the whole of it."""
+    """What the chunks of a table are: windows of its cursor, segments of its pages, its files, or the whole of it."""
+    if source.hint.kind == "opaque-token" and not table.whole_table:
+        return "segments"
     if cursor_of(table) is not None:
         return "cursor"
     return "files" if source.chunked_by_file and not table.whole_table else "full"
@@ -58,7 +61,13 @@ def parallelism_of(table: Table, hint: BackfillHint) -> int:
 
 
 def chunks_of(
-    table: Table, shape: Shape, discovery: Discovery, moment: datetime, mark: Mark | None, hint: BackfillHint
+    table: Table,
+    shape: Shape,
+    discovery: Discovery,
+    states: Sequence[ChunkState],
+    moment: datetime,
+    mark: Mark | None,
+    hint: BackfillHint,
 ) -> tuple[tuple[Chunk, ...], tuple[str, ...]]:
     match shape:
         case "cursor":
@@ -81,6 +90,8 @@ def chunks_of(
             return plan_file_chunks(discovery.source_files)
         case "full":
             return plan_full(), ()
+        case "segments":
+            return plan_segments(states), ()
         case _:
             assert_never(shape)
 
@@ -131,5 +142,7 @@ def due_of(
         case "full":
             fingerprint, schedule = discovery.fingerprint, None if table.triggered else table.schedule
             return due_full(states, fingerprint=fingerprint, schedule=schedule, timezone=table.timezone, now=moment)
+        case "segments":
+            return due_segments(states)
         case _:
             assert_never(shape)

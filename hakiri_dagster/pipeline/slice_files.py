@@ -26,7 +26,7 @@ PARTIAL_SUFFIX = ".partial"
 REPORT_SCHEMA = (
     "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
     "bad_file string, bad_rows bigint, unplaced bigint, bad_sample string, unfit bigint, unfit_sample string, "
-    "discarded bigint, discard_sample string, broken array<bigint>, tallies binary, key_checksum bigint"
+    "discarded bigint, discard_sample string, broken array<bigint>, tallies binary, key_checksum bigint, onward string"
 )
 REPORT_ARROW = pa.schema(
     [
@@ -46,6 +46,7 @@ REPORT_ARROW = pa.schema(
         ("broken", pa.list_(pa.int64())),
         ("tallies", pa.binary()),
         ("key_checksum", pa.int64()),
+        ("onward", pa.string()),
     ]
 )
 
@@ -78,6 +79,8 @@ class SliceFiles:
     """How many rows broke each of the table's rules."""
     key_checksum: int = 0
     """Of the keys that must be unique."""
+    onward: str | None = None
+    """Of a segment that was walked to its end: what leads on."""
     tallies: list[Tally] = field(default_factory=list)
     """What the rows say to each of the measures that are asked in passing."""
     _unmeasured: list[pa.RecordBatch] = field(default_factory=list)
@@ -192,4 +195,5 @@ class SliceFiles:
             "broken": self.broken,
             "tallies": packed(self.tallies),
             "key_checksum": signed(self.key_checksum),
+            "onward": self.onward,
         }

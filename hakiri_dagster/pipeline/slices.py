@@ -19,6 +19,7 @@ from hakiri_dagster.planning.chunks import (
     Bounds,
     CursorRange,
     NullCursor,
+    Segment,
     SourceFile,
     WholeTable,
 )
@@ -91,8 +92,8 @@ class Splitter:
                     null_slice = index
                 case SourceFile(path, _):
                     files.append((markers_by_path.get(path, 0), index))
-                case WholeTable():
-                    raise ValueError("a whole table is read alone")
+                case WholeTable() | Segment():
+                    raise ValueError("a whole table is read alone, and so is a segment")
         ranges.sort()
         return cls(
             single=False,

@@ -19,7 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN, MALFORMED_COLUMN, SLICE_COLUMN, FileOrigin
+from hakiri_dagster.connectors.contract import (
+    FILE_COLUMN,
+    KEPT_COLUMN,
+    MALFORMED_COLUMN,
+    ONWARD_COLUMN,
+    SLICE_COLUMN,
+    FileOrigin,
+)
 from hakiri_dagster.destinations.contract import (
     INGESTED_AT_COLUMN,
     KEPT_ID_COLUMN,
@@ -106,6 +113,7 @@ class _Task:
         yield pa.RecordBatch.from_pylist(reports, schema=REPORT_ARROW)
 
     def _take(self, batch: pa.RecordBatch) -> None:
+        batch = self._without_onward(batch)
         self._places.note(batch)
         batch = self._without_malformed(self._without_settled(batch))
         if not batch.num_rows:
@@ -119,6 +127,15 @@ class _Task:
 
     def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
         return slices_of(batch, self._plan.splitter, self._plan.cursor)
+
+    def _without_onward(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """It is no row of the table."""
+        if ONWARD_COLUMN not in batch.schema.names:
+            return batch
+        tokens = batch.column(ONWARD_COLUMN)
+        for token in tokens.drop_null().to_pylist():
+            self._files(0).onward = token
+        return batch.filter(tokens.is_null())
 
     def _without_settled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         done = settled(batch)

@@ -104,7 +104,7 @@ class Survey:
         too_parallel = objections(self.source.hint, parallelism_of(self.table, self.source.hint))
         return (
             *too_parallel,
-            *self._objections_to_parts(),
+            *self._objections_to_kind(),
             *self.switch.refusals,
             *by_contract,
             *changes,
@@ -112,7 +112,9 @@ class Survey:
             *doubts,
         )
 
-    def _objections_to_parts(self) -> Iterator[str]:
+    def _objections_to_kind(self) -> Iterator[str]:
+        if self.shape == "segments" and self.table.mode not in ("append", "upsert"):
+            yield f"load mode {self.table.mode} cannot take a table in segments; use append or upsert"
         if self.shape == "cursor" and self.table.in_order and self.source.hint.partition_keys:
             yield (
                 f"load mode {self.table.mode} keeps one mark a table, and its parts are loaded each by itself; "
@@ -232,19 +234,23 @@ class Survey:
         return with_generation(due, self.chunks, states, self.plan_changed)
 
 
-def look(table: Table, source: SourceTable, destination: Destination, audit: AuditDb, spark: SparkProvider) -> Survey:
-    """Asks source, destination and audit DB; changes nothing."""
+def look(
+    table: Table,
+    source: SourceTable,
+    destination: Destination,
+    audit: AuditDb,
+    spark: SparkProvider,
+    found: Discovery | None = None,
+) -> Survey:
+    """Asks source, destination and audit DB; changes nothing. `found`: what the source has been asked already."""
     moment = datetime.now(UTC)
-    with translate_spark_errors(table.label):
-        discovery = source.discover(
-            cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, recent=lag_of(table)
-        )
+    discovery = _discover(table, source, audit, spark) if found is None else found
     last_rewind = audit.rewinds.last(table.pipeline_id, table.name)  # before the states: they know of it at least
     mark = destination.mark(table)  # before the states, so that it is not ahead of them
     stored, target, ledger = word_of_loads(table, destination, audit)
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
-    chunks, doubts = chunks_of(table, shape, discovery, moment, mark, source.hint)
+    chunks, doubts = chunks_of(table, shape, discovery, states, moment, mark, source.hint)
     evolution = None
     if discovery.schema is not None:
         evolution = look_at_columns(table, source, discovery.schema, target, audit, absent=discovery.absent)
@@ -289,6 +295,13 @@ def look(table: Table, source: SourceTable, destination: Destination, audit: Aud
         rewound=rewound,
         mark_is_rewound=bool(rewound) and _is_rewound(mark, states),
     )
+
+
+def _discover(table: Table, source: SourceTable, audit: AuditDb, spark: SparkProvider) -> Discovery:
+    with translate_spark_errors(table.label):
+        return source.discover(
+            cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, recent=lag_of(table)
+        )
 
 
 def _in_doubt(table: Table, destination: Destination, evolution: Evolution | None) -> tuple[Doubt, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
 from hakiri_dagster.planning.parts import bare_key, part_name
@@ -24,6 +24,10 @@ class Wanted:
     partitions: frozenset[str]
     open_windows: frozenset[str] = frozenset()
     published_by: tuple[str, ...] = ()
+
+    def of_next(self, keys: tuple[str, ...]) -> Wanted:
+        """The same run goes on with these."""
+        return replace(self, keys=keys, due_only=True)
 
     def means(self, key: str, planned: Collection[str]) -> bool:
         """Of a chunk that is due."""

@@ -64,7 +64,16 @@ class WholeTable:
     """All rows of the table."""
 
 
-Bounds = CursorRange | NullCursor | SourceFile | WholeTable
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """So many pages of a source that can only be walked in order, from where the token `after` leads; None: from its
+    beginning."""
+
+    number: int
+    after: str | None = None
+
+
+Bounds = CursorRange | NullCursor | SourceFile | WholeTable | Segment
 
 
 @dataclass(frozen=True, slots=True)

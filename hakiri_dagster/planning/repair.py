@@ -28,6 +28,8 @@ class LedgerRow(Protocol):
     def attempt(self) -> int: ...
     @property
     def superseded(self) -> bool: ...
+    @property
+    def token(self) -> str | None: ...
 
 
 def relied_on(states: Iterable[ChunkState]) -> frozenset[int]:
@@ -73,6 +75,7 @@ def _told(state: ChunkState, row: LedgerRow) -> ChunkState:
         seen=state.attempt_seen if row.attempt == state.attempts else None,
         rows=row.rows,
         load_id=row.load_id,
+        token=row.token,
     )
     held_by_later = state.status == "running" and not of_last_attempt
     return replace(
@@ -139,5 +142,6 @@ def _forgotten(state: ChunkState, newest: int) -> ChunkState:
         rows=None,
         load_id=max(newest, state.load_id or 0) or None,
         carried_from=(),
+        token=None,
     )
     return state if forgotten == state else replace(forgotten, gap=True, from_ledger=True)

@@ -10,7 +10,7 @@ from typing import Literal, assert_never
 from hakiri_dagster.manifest.load_spec import HISTORY_MODES
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, Segment, SourceFile, WholeTable
 from hakiri_dagster.planning.intervals import Intervals, high, low, union
 from hakiri_dagster.planning.parts import part_of
 
@@ -18,7 +18,7 @@ Standing = Literal["unknown", "stands", "replaced", "gone"]
 """What the ledger says of a load: that it has never heard of it, that its rows are there, that a later one has replaced
 them, that they are gone without a successor."""
 
-Shape = Literal["cursor", "files", "full"]
+Shape = Literal["cursor", "files", "full", "segments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,8 @@ def _is_of(shape: Shape, bounds: Bounds) -> bool:
             return isinstance(bounds, SourceFile)
         case "full":
             return isinstance(bounds, WholeTable)
+        case "segments":
+            return isinstance(bounds, Segment)
         case _:
             assert_never(shape)
 

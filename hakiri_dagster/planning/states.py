@@ -22,8 +22,8 @@ class ChunkState:
     may be published, but ties may still come. `seen` is what the source said of itself (an opaque text) when the
     load that was published last was planned: as long as it says the same, it holds nothing new for this chunk.
     `attempt_seen` is that of the last attempt, published or not. `rewind` is the rewind that asked for it again, until
-    it is published since. `gap`: it was published, and the ledger knows nothing of it any more. `from_ledger`: the
-    audit DB does not say so yet.
+    it is published since. `token`: of a segment, where the next one begins; empty where there is none. `gap`: it was
+    published, and the ledger knows nothing of it any more. `from_ledger`: the audit DB does not say so yet.
     """
 
     key: str
@@ -41,6 +41,7 @@ class ChunkState:
     supersedes: tuple[str, ...] = ()
     completed_at: datetime | None = None
     rewind: int | None = None
+    token: str | None = None
     gap: bool = False
     from_ledger: bool = False
 
@@ -130,6 +131,7 @@ def published(
     seen: str | None,
     rows: int,
     load_id: int,
+    token: str | None = None,
 ) -> ChunkState:
     """The state after a slice with these bounds was published. A ledger row tells all of it but `seen`."""
     covered = state.covered
@@ -142,7 +144,7 @@ def published(
             committed = max(committed, cursor_committed)
     return replace(
         state, status="done", covered=covered, cursor_committed=committed, seen=seen, rows=rows, load_id=load_id,
-        carried_from=(), rewind=None, gap=False,
+        carried_from=(), rewind=None, gap=False, token=token,
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from hakiri_dagster.planning.chunks import (
     Extent,
     Interval,
     NullCursor,
+    Segment,
     SourceFile,
     WholeTable,
 )
@@ -181,7 +182,7 @@ def overlaps(state: FileState, bounds: Bounds) -> bool:
 def may_hold(told: CursorStatistics, bounds: Bounds) -> bool:
     """Whether rows of the slice can be among those that the statistics speak of."""
     match bounds:
-        case WholeTable() | SourceFile():
+        case WholeTable() | SourceFile() | Segment():
             return True
         case NullCursor():
             return told.nulls > 0

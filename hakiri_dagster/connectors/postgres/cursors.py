@@ -22,6 +22,7 @@ from hakiri_dagster.planning.chunks import (
     Extent,
     Interval,
     NullCursor,
+    Segment,
     SourceFile,
     WholeTable,
 )
@@ -224,8 +225,8 @@ def _intervals(bounds: Sequence[Bounds]) -> Iterator[Interval]:
                 yield interval
             case NullCursor() | WholeTable():
                 pass
-            case SourceFile(path):
-                raise ValueError(f"{path} is a file; a table has none")
+            case SourceFile() | Segment():
+                raise ValueError(f"{bound} is no slice of a table in a database")
             case _:
                 assert_never(bound)
 

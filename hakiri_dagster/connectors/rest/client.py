@@ -8,6 +8,7 @@ from collections.abc import Callable
 from http.client import HTTPException, IncompleteRead
 from importlib.metadata import version
 from typing import Final, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api
@@ -15,7 +16,7 @@ from hakiri_dagster.connectors.rest.bodies import TooLarge, UnknownEncoding
 from hakiri_dagster.connectors.rest.exchange import Answer, ClosedMeanwhile, Line
 from hakiri_dagster.connectors.rest.throttling import seconds_to_wait
 from hakiri_dagster.connectors.rest.trying import MayPass, tried
-from hakiri_dagster.connectors.rest.urls import next_of, one_line, shown, with_params
+from hakiri_dagster.connectors.rest.urls import next_of, one_line, shown, with_params, without_params
 from hakiri_dagster.errors import SourceError, UnsafeUrl, WebhookUnavailable
 from hakiri_dagster.manifest.api_urls import ALLOWED, joined, judged
 from hakiri_dagster.security.secrets import redact, register
@@ -61,6 +62,14 @@ class Client:
 
     def next_url(self, at: SafeUrl, link: str, what: str) -> SafeUrl:
         return next_of(self._base, at, link, what=what)
+
+    def token(self, at: SafeUrl) -> str:
+        """A page, to be written down: without the host, which may move, and without credentials."""
+        parts = urlsplit(without_params(at.url, [name for name, _ in self._api.credentials.params]))
+        return urlunsplit(("", "", parts.path, parts.query, ""))
+
+    def page_of(self, token: str) -> SafeUrl:
+        return self.next_url(self._base, token, "the token")
 
     def shown(self, at: SafeUrl) -> str:
         """As errors name a request."""

@@ -51,6 +51,7 @@ class _Rest:
             label=label,
             max_connections=api.max_connections,
             hint=hint_of(api, said, place),
+            pages_a_segment=None if said.segments is None else said.segments.pages,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import pickle
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -19,20 +19,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from hakiri_dagster.connectors.contract import LINE_COLUMN
+from hakiri_dagster.connectors.contract import LINE_COLUMN, ONWARD_COLUMN
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
-from hakiri_dagster.connectors.rest.walk import Collection, walked
+from hakiri_dagster.connectors.rest.walk import Collection, Stretch, walked
 from hakiri_dagster.planning.chunks import Part
 
 WALK: Final = "_hakiri_walk"
 TEXT: Final = "_hakiri_text"
-_SCHEMA: Final = f"{WALK} int, {LINE_COLUMN} string, {TEXT} string"
-_ARROW = pa.schema([(WALK, pa.int32()), (LINE_COLUMN, pa.string()), (TEXT, pa.string())])
+_SCHEMA: Final = f"{WALK} int, {LINE_COLUMN} string, {TEXT} string, {ONWARD_COLUMN} string"
+_ARROW = pa.schema([(WALK, pa.int32()), (LINE_COLUMN, pa.string()), (TEXT, pa.string()), (ONWARD_COLUMN, pa.string())])
 _SECRET_OPTION: Final = "secret_work"
 """Spark masks options that are called so."""
 
@@ -42,6 +42,7 @@ class Walk:
     params: Pairs = ()
     order: Order | None = None
     part: Part | None = None
+    stretch: Stretch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,27 @@ class _Reader(DataSourceReader):
         work = _unpacked(self._packed)
         walk = work.walks[partition.value]
         with closing(Client(work.api, work.network)) as client:
-            for records in walked(client, work.collection.of_part(walk.part), walk.params, walk.order):
-                if records:
-                    yield _batch(partition.value, records, work.verbatim)
+            pages = walked(client, work.collection.of_part(walk.part), walk.params, walk.order, walk.stretch)
+            onward = yield from _batches(partition.value, pages, work.verbatim)
+            if walk.stretch is not None:
+                yield pa.record_batch([[partition.value], [None], ["{}"], [onward]], schema=_ARROW)
+
+
+def _batches(
+    walk: int, pages: Generator[Sequence[Record], None, str], verbatim: Verbatim
+) -> Generator[pa.RecordBatch, None, str]:
+    while True:
+        try:
+            records = next(pages)
+        except StopIteration as end:
+            return str(end.value)
+        if records:
+            yield _batch(walk, records, verbatim)
 
 
 def pages_of(spark: SparkSession, work: Work) -> DataFrame:
-    """WALK, its index; LINE_COLUMN, the text of a record; TEXT, the same as it is to be parsed. Nothing is asked of the
+    """WALK, its index; LINE_COLUMN, the text of a record; TEXT, the same as it is to be parsed. ONWARD_COLUMN is
+    NULL, but in a row of its own that ends a stretch. Nothing is asked of the
     API until the frame is run."""
     spark.dataSource.register(RestPages)  # a session that was opened anew does not know it
     return spark.read.format(RestPages.name()).options(**{_SECRET_OPTION: _packed(work)}).schema(_SCHEMA).load()
@@ -96,7 +111,7 @@ def _batch(walk: int, records: Sequence[Record], verbatim: Verbatim) -> pa.Recor
     walks = pa.repeat(pa.scalar(walk, pa.int32()), len(records))
     lines = pa.array([record.text for record in records], pa.string())
     texts = pa.array([verbatim(record) for record in records], pa.string())
-    return pa.RecordBatch.from_arrays([walks, lines, texts], schema=_ARROW)
+    return pa.RecordBatch.from_arrays([walks, lines, texts, pa.nulls(len(records), pa.string())], schema=_ARROW)
 
 
 def _packed(work: Work) -> str:

@@ -55,6 +55,7 @@ class EndpointConfig(Model):
     cursor_params: spec.CursorParams | None = None
     partition_keys: PartitionKeys | None = None
     explosion: ExplosionConfig | None = None
+    segments: spec.SegmentsSpec | None = None
 
 
 def api_of(config: spec.RestConfig) -> Api:
@@ -96,6 +97,8 @@ def _explosion(said: ExplosionConfig) -> Explosion:
 
 
 def hint_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str) -> BackfillHint:
+    if endpoint.segments is not None:
+        return BackfillHint("opaque-token")
     said = endpoint.partition_keys
     if said is None:
         said = {k: values for k, values in config.partition_keys.items() if mentions(k, path, endpoint.params)}

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from hakiri_dagster.connectors.contract import (
     LINE_COLUMN,
     MALFORMED_COLUMN,
+    ONWARD_COLUMN,
     SLICE_COLUMN,
     Discovery,
     FileState,
@@ -36,10 +37,10 @@ from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
-from hakiri_dagster.connectors.rest.walk import Collection, first_page
+from hakiri_dagster.connectors.rest.walk import Collection, Stretch, first_page
 from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
-from hakiri_dagster.planning.chunks import CursorRange, Interval, Part, Slice
+from hakiri_dagster.planning.chunks import CursorRange, Interval, Part, Segment, Slice
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.parts import hull_of_extents
 
@@ -63,6 +64,7 @@ class RestTable:
     label: str
     max_connections: int
     hint: BackfillHint = MONOTONIC
+    pages_a_segment: int | None = None
     text_format: bool = field(default=True, init=False)
     chunked_by_file: bool = field(default=False, init=False)
     tallies_itself: bool = field(default=False, init=False)
@@ -130,6 +132,13 @@ class RestTable:
         tallied: bool = False,
         twice: bool = False,
     ) -> Reading:
+        first = slices[0].bounds if slices else None
+        if isinstance(first, Segment) and self.pages_a_segment is not None:
+            stretch = Walk(stretch=Stretch(first.after, self.pages_a_segment))
+            pages = self._pages(spark, schema, [stretch])
+            return Reading(
+                parsed_lines(pages, schema.columns, kept=(ONWARD_COLUMN,), text=TEXT), schema, has_malformed=True
+            )
         if cursor is None or self.asked is None:
             everything = [Walk(part=part) for part in self._parts]
             frame = parsed_lines(self._pages(spark, schema, everything), schema.columns, text=TEXT)

@@ -32,6 +32,12 @@ def with_params(url: str, params: Iterable[tuple[str, str]]) -> str:
     return urlunsplit(parts._replace(query="&".join([*kept, urlencode(added)])))
 
 
+def without_params(url: str, names: Collection[str]) -> str:
+    parts = urlsplit(url)
+    kept = [piece for piece in parts.query.split("&") if piece and not _names(piece) & set(names)]
+    return urlunsplit(parts._replace(query="&".join(kept)))
+
+
 def _names(piece: str) -> set[str]:
     return {name for name, _ in parse_qsl(piece, keep_blank_values=True)}
 

@@ -9,7 +9,7 @@ shifted, nobody can see.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -27,7 +27,7 @@ from hakiri_dagster.connectors.rest.pages import Page, fetch
 from hakiri_dagster.connectors.rest.pagination import Pagination
 from hakiri_dagster.connectors.rest.parting import params_of_part, path_of_part, record_of_part
 from hakiri_dagster.connectors.rest.urls import with_params
-from hakiri_dagster.errors import SourceError
+from hakiri_dagster.errors import SourceError, SourceUnavailable
 from hakiri_dagster.manifest.api_urls import judged
 from hakiri_dagster.planning.chunks import Part
 from hakiri_dagster.security.url_guard import SafeUrl
@@ -107,18 +107,32 @@ def first_url(client: Client, collection: Collection, *asked: Pairs) -> SafeUrl:
     return judged(url, allow_loopback=at.loopback)
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """So many pages of a walk, from the one on that the token `after` leads to."""
+
+    after: str | None
+    pages: int
+
+
 def walked(
-    client: Client, collection: Collection, params: Pairs = (), order: Order | None = None
-) -> Iterator[Sequence[Record]]:
-    """The records of each page."""
+    client: Client,
+    collection: Collection,
+    params: Pairs = (),
+    order: Order | None = None,
+    stretch: Stretch | None = None,
+) -> Generator[Sequence[Record], None, str]:
+    """The records of each page. Answers what leads on from the end of a stretch; nothing where no page follows."""
     watch = _Watch(client, collection.most_pages)
     passed = _Passed()
     following = None if order is None else order.follow()
-    first = first_url(client, collection, params)
+    first = _beginning(client, collection, params, stretch)
     at: SafeUrl | None = first
+    pages = 0
     while at is not None:
         watch.asks(at)
-        page = fetch(client, at, collection.records)
+        page = _first_of(client, at, collection, stretch) if pages == 0 else fetch(client, at, collection.records)
+        pages += 1
         watch.sees(page)
         sent = [(collection.record(one), one) for one in page.records]
         new = passed.unseen(sent)
@@ -126,11 +140,34 @@ def walked(
             following.takes([record for record, _ in new], client.shown(page.at))
         yield from _rows(client, collection, page, new if collection.has_key else sent)
         if following is not None and following.done:
-            return
+            return ""
         at = collection.pagination.after(client, page)
         again = following.again() if at is not None and following is not None else None
         if again is not None and (asked := first_url(client, collection, params, again)) != first:
             first = at = asked  # else more records have one cursor than fit a page, and are passed by their number
+        if at is not None and stretch is not None and pages >= stretch.pages:
+            return client.token(at)
+    return ""
+
+
+def _beginning(client: Client, collection: Collection, params: Pairs, stretch: Stretch | None) -> SafeUrl:
+    """What the table asks now holds for pages that were told of before."""
+    if stretch is None or stretch.after is None:
+        return first_url(client, collection, params)
+    at = client.page_of(stretch.after)
+    return judged(with_params(at.url, collection.params), allow_loopback=at.loopback)
+
+
+def _first_of(client: Client, at: SafeUrl, collection: Collection, stretch: Stretch | None) -> Page:
+    try:
+        return fetch(client, at, collection.records)
+    except SourceError as error:
+        if stretch is None or stretch.after is None or isinstance(error, SourceUnavailable):
+            raise
+        raise SourceError(
+            f"the API does not take the token any more that was kept where the last segment ended: {error.what}",
+            hint="tokens expire: walk the table again from its beginning, `hakiri run … --chunk segment-000001`",
+        ) from error
 
 
 def _rows(

@@ -10,7 +10,7 @@ from hakiri_dagster.destinations.postgres.conversion import kind_of
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, unplaced
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.errors import DestinationError
-from hakiri_dagster.planning.chunks import CursorRange, NullCursor, Part, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import CursorRange, NullCursor, Part, Segment, SourceFile, WholeTable
 
 _MICROSECONDS = 1_000_000
 
@@ -28,6 +28,8 @@ def within_bounds(load: Load) -> sql.Composable:
             return sql.SQL("false")
         case WholeTable():
             return sql.SQL("true")
+        case Segment():
+            return sql.SQL("false")  # its rows are told by their load only
 
 
 def _within(load: Load, lower: int | None, upper: int | None) -> sql.Composable:

@@ -13,7 +13,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.modes.registry import MODES, mode_of
 from hakiri_dagster.destinations.postgres.replacement import Earlier, Replacement, bounds_from_json, replacement
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, Part, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, Part, Segment, SourceFile, WholeTable
 from hakiri_dagster.planning.replays import LiveLoad
 
 _EARLIER: LiteralString = """
@@ -57,6 +57,12 @@ _OF_RANGE: LiteralString = """
 
 _OF_NULLS: LiteralString = """
   AND bounds ->> 'kind' IN ('null', 'file', 'full')
+"""
+
+_OF_SEGMENT: LiteralString = """
+  AND (bounds ->> 'kind' = 'segment' AND (bounds ->> 'number')::integer = %(number)s
+       OR chunk_key = ANY(%(supersedes)s)
+       OR bounds ->> 'kind' = 'full')
 """
 
 # Of a table in parts: what is of no part was loaded before it had them, or as a whole.
@@ -114,6 +120,8 @@ def _possible(bounds: Bounds) -> LiteralString:
             return _OF_RANGE if part is None else _OF_RANGE + _OF_PART
         case NullCursor(part):
             return _OF_NULLS if part is None else _OF_NULLS + _OF_PART
+        case Segment():
+            return _OF_SEGMENT
         case WholeTable():
             return ""
         case _:
@@ -128,5 +136,7 @@ def _values(bounds: Bounds) -> dict[str, object]:
             return {"lower": interval.lower, "upper": interval.upper, "part": None if part is None else part.value}
         case NullCursor(Part(_, value)):
             return {"part": value}
+        case Segment(number):
+            return {"number": number}
         case _:
             return {}

@@ -20,14 +20,14 @@ from hakiri_dagster.planning.mode_switch import LastLoad
 _ENTRIES = """
 WITH newest AS (
     SELECT DISTINCT ON (chunk_key)
-           load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at
+           load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, token
     FROM hakiri.ledger
     WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s AND superseded_by IS NULL
       AND NOT is_replay
     ORDER BY chunk_key, load_id DESC)
 SELECT newest.*, false FROM newest
 UNION ALL
-SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at,
+SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, token,
        superseded_by IS NOT NULL
 FROM hakiri.ledger asked
 WHERE load_id = ANY(%(loads)s) AND superseded_by IS DISTINCT FROM 0
@@ -49,7 +49,7 @@ LIMIT 1
 """
 
 _ENTRY = """
-SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at,
+SELECT load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, token,
        superseded_by IS NOT NULL
 FROM hakiri.ledger WHERE load_id = %s
 """
@@ -69,9 +69,9 @@ SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended(
 _INSERT = """
 INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, target, chunk_key, bounds, rows, bytes,
                            cursor_committed, cursor_max, run_id, attempt, mode, upsert_key, primary_key,
-                           is_replay)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-RETURNING load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, false
+                           is_replay, token)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+RETURNING load_id, chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, published_at, token, false
 """
 
 
@@ -112,8 +112,8 @@ def entry(connection: Connection, load_id: int) -> LedgerEntry | None:
 
 
 def _entry(row: tuple[object, ...]) -> LedgerEntry:
-    load_id, chunk_key, bounds, *rest = row
-    return LedgerEntry(load_id, chunk_key, bounds_from_json(bounds), *rest)  # type: ignore[arg-type] # rows are untyped
+    load_id, chunk_key, bounds, *rest, token, superseded = row
+    return LedgerEntry(load_id, chunk_key, bounds_from_json(bounds), *rest, superseded, token)  # type: ignore[arg-type, call-arg] # rows are untyped
 
 
 def lock_table_entries(connection: Connection, table: Table) -> None:
@@ -130,6 +130,7 @@ def record(
     cursor_committed: int | None,
     cursor_max: int | None,
     replaced: Replacement,
+    token: str | None = None,
 ) -> LedgerEntry:
     if replaced.superseded:
         connection.execute(
@@ -153,6 +154,7 @@ def record(
             list(load.table.upsert_key),
             list(load.table.primary_key),
             load.replay is not None,
+            token,
         ),
     ).fetchone()
     assert row is not None  # INSERT … RETURNING of one row

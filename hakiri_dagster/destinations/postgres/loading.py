@@ -60,7 +60,9 @@ class OpenLoad:
     def place(self) -> Relation | None:
         return self.staged.place
 
-    def publish(self, cursor_committed: int | None, bytes_: int, owes: Sequence[HookName] = ()) -> LedgerEntry:
+    def publish(
+        self, cursor_committed: int | None, bytes_: int, owes: Sequence[HookName] = (), token: str | None = None
+    ) -> LedgerEntry:
         try:
             with _answered(self.connections, self.load):
                 fence.check_fence(self.connection, self.load, lock=True)
@@ -76,6 +78,7 @@ class OpenLoad:
                     cursor_committed=cursor_committed,
                     cursor_max=self.cursor_max,
                     replaced=self.replaced,
+                    token=token,
                 )
                 owed_hooks.note(self.connection, self.load, owes)
                 self.staged.expose()

@@ -6,7 +6,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, Part, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import (
+    Bounds,
+    CursorRange,
+    Interval,
+    NullCursor,
+    Part,
+    Segment,
+    SourceFile,
+    WholeTable,
+)
 from hakiri_dagster.planning.parts import part_of
 
 
@@ -56,6 +65,10 @@ def covers(new: Bounds, old: Bounds) -> bool:
             return _contains(new.interval, old.interval)
         case NullCursor(), NullCursor():
             return True
+        case Segment(number), Segment(other):
+            return number == other
+        case Segment(1), WholeTable():
+            return True  # from the beginning on, the table is walked anew
         case _:
             return False
 
@@ -119,6 +132,8 @@ def bounds_to_json(bounds: Bounds) -> dict[str, Any]:
             return {"kind": "file", "path": path, "hash": content_hash}
         case WholeTable():
             return {"kind": "full"}
+        case Segment(number, after):
+            return {"kind": "segment", "number": number, "after": after}
 
 
 def bounds_from_json(document: dict[str, Any]) -> Bounds:
@@ -131,6 +146,8 @@ def bounds_from_json(document: dict[str, Any]) -> Bounds:
             return SourceFile(document["path"], document["hash"])
         case "full":
             return WholeTable()
+        case "segment":
+            return Segment(document["number"], document["after"])
         case other:
             raise ValueError(f"unknown bounds in the ledger: {other}")
 

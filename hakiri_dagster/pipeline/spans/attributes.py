@@ -12,7 +12,16 @@ from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.steps import FailedChunk, PublishedChunk, SkippedChunk
 from hakiri_dagster.pipeline.way import Totals, Way
-from hakiri_dagster.planning.chunks import Bounds, CursorKind, CursorRange, NullCursor, Part, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import (
+    Bounds,
+    CursorKind,
+    CursorRange,
+    NullCursor,
+    Part,
+    Segment,
+    SourceFile,
+    WholeTable,
+)
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.tracing.contract import Attributes
 
@@ -122,6 +131,8 @@ def predicate(bounds: Bounds, cursor: str | None, kind: CursorKind | None) -> st
             return "all rows"
         case SourceFile(path, _):
             return f"file = '{path}'"
+        case Segment(number, after):
+            return f"segment {number} of the pages" + ("" if after is None else ", from where the one before has ended")
         case NullCursor(part):
             return f"{_of(part)}{cursor} has no position"
         case CursorRange(interval, part):

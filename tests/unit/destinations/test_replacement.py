@@ -10,7 +10,16 @@ from hakiri_dagster.destinations.postgres.replacement import (
     covers,
     replacement,
 )
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import (
+    Bounds,
+    CursorRange,
+    Interval,
+    NullCursor,
+    Part,
+    Segment,
+    SourceFile,
+    WholeTable,
+)
 
 
 def span(lower: int | None, upper: int | None) -> CursorRange:
@@ -27,6 +36,9 @@ BOUNDS = st.one_of(
     st.just(NullCursor()),
     st.just(WholeTable()),
     st.builds(SourceFile, st.sampled_from(["a", "b"]), st.sampled_from(["00" * 16, "11" * 16])),
+    st.builds(Segment, st.integers(1, 3), st.sampled_from([None, "/page?after=2"])),
+    st.builds(CursorRange, st.just(Interval(0, 10)), st.builds(Part, st.just("repo"), st.sampled_from("ab"))),
+    st.builds(NullCursor, st.builds(Part, st.just("repo"), st.sampled_from("ab"))),
 )
 
 
@@ -78,3 +90,28 @@ def test_a_file_replaces_its_own_content_and_what_it_is_said_to_supersede_but_no
 def test_rows_of_a_whole_load_give_way_to_a_range_within_it() -> None:
     found = replacement(span(0, 5), [earlier(1, WholeTable())])
     assert (found.partly, found.wholly, found.superseded) == ((1,), (), ())
+
+
+def test_a_load_of_one_part_replaces_nothing_of_another() -> None:
+    one, other = Part("repo", "a"), Part("repo", "b")
+    of_other = [
+        earlier(1, CursorRange(Interval(0, 10), other), 5),
+        earlier(2, NullCursor(other)),
+        earlier(3, CursorRange(Interval(0, 10), one), 5),
+    ]
+    found = replacement(CursorRange(Interval(0, 10), one), of_other)
+    assert (found.load_ids, found.superseded) == ((3,), (3,))
+    assert replacement(NullCursor(one), of_other).load_ids == ()
+
+
+def test_what_was_loaded_before_a_table_had_parts_loses_the_rows_of_the_part() -> None:
+    found = replacement(CursorRange(Interval(0, 10), Part("repo", "a")), [earlier(1, span(0, 10), 5)])
+    assert (found.partly, found.superseded) == ((1,), ())
+
+
+def test_a_segment_replaces_the_loads_of_its_own_number_whatever_token_they_began_with() -> None:
+    loads = [earlier(1, Segment(1)), earlier(2, Segment(2, "x")), earlier(3, Segment(3, "y"))]
+    found = replacement(Segment(2, "z"), loads)
+    assert (found.wholly, found.superseded) == ((2,), (2,))
+    both = replacement(Segment(2, "z"), loads, supersedes=["key-3"])
+    assert (both.wholly, both.superseded) == ((2, 3), (2, 3))

@@ -17,6 +17,7 @@ class PublishedSlice:
     load_id: int
     attempt: int
     superseded: bool = False
+    token: str | None = None
 
 
 def told(rows: Iterable[PublishedSlice], loads: Collection[int]) -> list[PublishedSlice]:
