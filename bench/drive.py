@@ -54,6 +54,12 @@ def plan_many(project: Path, env: Mapping[str, str]) -> Any:
     return json.loads(done.stdout)
 
 
+def idle_ticks(project: Path, env: Mapping[str, str]) -> Any:
+    script = Path(__file__).with_name("idle_ticks.py")
+    done = subprocess.run([sys.executable, script, project], env=_environment(env), stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def _environment(env: Mapping[str, str], **more: str) -> dict[str, str]:
     """Python keeps its bytecode unless it is told not to; the first of several repeats writes it."""
     return {k: v for k, v in {**os.environ, **env, **more}.items() if k != "PYTHONDONTWRITEBYTECODE"}

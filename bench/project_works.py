@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 
 import psutil
-from drive import Engine, apply_cold, load_location, plan_many
+from drive import Engine, apply_cold, idle_ticks, load_location, plan_many
 from interface import served
 from measuring import Bench, Row, absolute, applied_warm, limited
 from memory import PeakMemory
@@ -101,6 +101,47 @@ def many_tables(bench: Bench) -> Iterator[Row]:
             for _ in range(bench.repeats)
         )
     yield absolute("a project of 500 tables: load the code location", seconds, 3)
+
+
+def idle(bench: Bench) -> Iterator[Row]:
+    """Sources of both kinds, planned before; one tick of each sensor, resources included."""
+    count = 200
+    names = "".join(_IDLE_FILES.format(n=n) if n % 2 else _IDLE_POSTGRES.format(n=n) for n in range(count))
+    with bench.project(names) as project:
+        bench.warehouse.forget("origin")
+        bench.warehouse.run(sql.SQL("CREATE SCHEMA origin"))
+        for n in range(0, count, 2):
+            rows = sql.SQL(
+                "CREATE TABLE origin.{} AS SELECT now() - i * interval '1 day' AS at FROM generate_series(0, 9) i"
+            )
+            bench.warehouse.run(rows.format(sql.Identifier(f"t{n}")))
+        for n in range(1, count, 2):
+            list(small_files(project.folder / f"p{n}", 3, 10))
+        told = idle_ticks(project.folder, project.env)
+        bench.warehouse.forget("origin")
+    bench.told(f"{told}")
+    seconds = sum(told["sensors"].values())
+    yield absolute(f"one tick of every sensor, nothing to do, {count} pipelines", seconds, 1)
+    title = "the planner, when looks at all sources are due: one tick"
+    yield absolute(title, told["planner_with_looks_due"], 1)
+
+
+_IDLE_FILES = """
+[[pipeline]]
+id = "p{n}"
+source = {{ connector = "files", config = {{ path = "p{n}" }} }}
+tables = [{{ name = "t{n}", path = "p{n}/*.parquet" }}]
+triggers = [{{ type = "files" }}]
+"""
+_IDLE_POSTGRES = """
+[[pipeline]]
+id = "p{n}"
+source = {{ connector = "postgres", config = {{ url = "${{BENCH_URL}}", schema = "origin" }} }}
+incremental = "at"
+schedule = "every 15m"
+tables = ["t{n}"]
+load = {{ mode = "append" }}
+"""
 
 
 def memory(bench: Bench) -> Iterator[Row]:

@@ -19,7 +19,7 @@ from load_works import (
     upsert_unchanged,
 )
 from measuring import Bench, Row
-from project_works import cold, converged, many_chunks, many_tables, memory, small_chunks, ui_backfill
+from project_works import cold, converged, idle, many_chunks, many_tables, memory, small_chunks, ui_backfill
 from quality_works import all_bad, great_expectations, row_rules, validators_in_sql
 
 WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
@@ -45,5 +45,6 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "ui-backfill": ui_backfill,
     "converged": converged,
     "many-tables": many_tables,
+    "idle-ticks": idle,
     "memory": memory,
 }

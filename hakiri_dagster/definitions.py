@@ -17,10 +17,11 @@ from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.jobs import pipeline_jobs
 from hakiri_dagster.orchestration.names import source_key
 from hakiri_dagster.orchestration.partitions import partitions_of
+from hakiri_dagster.orchestration.planner import planner_sensor
 from hakiri_dagster.orchestration.queue_sensor import queue_sensors
 from hakiri_dagster.orchestration.resources import project_resource, spark_resource
 from hakiri_dagster.orchestration.schedules import pipeline_schedule
-from hakiri_dagster.orchestration.sensors import alerts, discovery_sensor, killed_runs
+from hakiri_dagster.orchestration.sensors import alerts, killed_runs, stale_leases
 from hakiri_dagster.pipeline.runtime import stored_plans
 from hakiri_dagster.settings import Settings
 
@@ -38,14 +39,15 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],
         schedules=[pipeline_schedule(pipeline, partitions) for pipeline in project.pipelines if pipeline.schedule],
         sensors=[
+            planner_sensor(project.pipelines, partitions),
             killed_runs,
+            stale_leases,
             alerts,
             *delivery_sensors(project, partitions, settings),
             *queue_sensors(project, settings),
-            *(discovery_sensor(pipeline, partitions) for pipeline in project.pipelines),
         ],
         resources={
-            "project": project_resource(project.root),
+            "project": project_resource(project),
             "spark": spark_resource(project.root, settings),
             "loads": LoadIOManager(),
         },

@@ -13,6 +13,8 @@ from hakiri_dagster.audit.deliveries import DeliveryReader, DeliveryStore
 from hakiri_dagster.audit.engine import BUSY_SECONDS, Transactions, postgres_transactions, sqlite_transactions
 from hakiri_dagster.audit.files import FileReader, FileStore
 from hakiri_dagster.audit.holds import HoldStore
+from hakiri_dagster.audit.leases import LeaseStore
+from hakiri_dagster.audit.looks import LookStore
 from hakiri_dagster.audit.migrations import migrate
 from hakiri_dagster.audit.pass_places import PassPlaceStore
 from hakiri_dagster.audit.places import AuditPlace
@@ -79,6 +81,8 @@ class AuditDb(AuditView):
         self.schemas = SchemaStore(transactions)
         self.rewinds = RewindStore(transactions)
         self.holds = HoldStore(transactions)
+        self.looks = LookStore(transactions)
+        self.leases = LeaseStore(transactions)
         self.rate_budgets = RateBudgetStore(transactions)
         self.pass_places = PassPlaceStore(transactions)
         self.deliveries = DeliveryStore(transactions)

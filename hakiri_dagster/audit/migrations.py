@@ -24,6 +24,7 @@ from hakiri_dagster.audit.schema import (
     REWIND,
     REWOUND_CHUNK,
     SCHEMA_LOG,
+    SOURCE_LOOK,
     TABLE_STATE,
 )
 from hakiri_dagster.errors import AuditTooNew
@@ -93,6 +94,11 @@ def _cursor_kinds(connection: Connection) -> None:
     _add_column(connection, PIPELINE_CHUNKS, "token", "TEXT")
 
 
+def _source_looks(connection: Connection) -> None:
+    """What sensors remember of sources."""
+    METADATA.create_all(connection, [SOURCE_LOOK])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -109,6 +115,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _deliveries,
     _source_upper,
     _cursor_kinds,
+    _source_looks,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

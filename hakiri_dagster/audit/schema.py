@@ -190,6 +190,21 @@ TABLE_STATE: Final = Table(
     PrimaryKeyConstraint("pipeline_id", "table_name"),
 )
 
+# When a sensor looked at a table's source last, and what was found. `said` tells the source's word from any other;
+# `shown` is how many chunks Dagster showed then as published; `failures` counts looks that did not end well.
+SOURCE_LOOK: Final = Table(
+    "source_look",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("looked_at", UtcTime, nullable=False),
+    Column("surveyed_at", UtcTime),
+    Column("said", Text),
+    Column("shown", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "table_name"),
+)
+
 # One open row a condition: `acknowledged_at` closes it, and the next time begins a row of its own. `passed_on_at` is
 # NULL while somebody still has to be told; `tries` is how often that was tried.
 ALERT: Final = Table(

@@ -82,7 +82,7 @@ def _wiped(table: TablePlan) -> list[str]:
         return []
     return [
         f"? {len(table.not_shown)} chunk(s) are published, and Dagster does not show them: {some(table.not_shown)}; "
-        "the table's next load reports them, and under `hakiri serve` its sensor within a minute"
+        "the table's next load reports them, and under `hakiri serve` the planner within a minute"
     ]
 
 

@@ -28,7 +28,7 @@ from hakiri_dagster.manifest.rest_checks import cursor_problems, part_problems, 
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
 from hakiri_dagster.manifest.tables import Pipeline, Project
-from hakiri_dagster.manifest.trigger_checks import trigger_problems, trigger_secrets
+from hakiri_dagster.manifest.trigger_checks import arrival_problems, trigger_problems, trigger_secrets
 from hakiri_dagster.security import secrets
 from hakiri_dagster.settings import allows_loopback
 
@@ -111,6 +111,7 @@ class _Reader:
         self.problems += table_problems(entry)
         self.problems += merge_problems(entry)
         self.problems += budget_problems(entry)
+        self.problems += arrival_problems(entry)
         self.warnings += merge_warnings(entry)
         self.warnings += budget_warnings(entry)
         self._check_hooks(entry, filled)

@@ -19,6 +19,8 @@ _HEADINGS = {
     "TableSpec": "A table: an entry of `tables`",
     "LoadSpec": "`load`",
     "BackfillSpec": "`backfill`",
+    "FilesTrigger": "The trigger `files`",
+    "SourceTrigger": "The trigger `source`",
     "ValidateSpec": "`validate`",
     "FilesSource": '`source` with `connector = "files"`',
     "FilesConfig": "`source.config` of `files`",

@@ -28,6 +28,7 @@ from hakiri_dagster.manifest.spec import (
     TableSpec,
 )
 from hakiri_dagster.manifest.tables import Endpoint, Origin, Pipeline, Table
+from hakiri_dagster.manifest.trigger_spec import DeliveredTrigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,5 +154,5 @@ def _table(
         position=index,
         contract=table.contract or spec.contract,
         renamed=table.renamed,
-        triggered=bool(spec.triggers),
+        told_when=any(isinstance(trigger, DeliveredTrigger) for trigger in spec.triggers),
     )

@@ -378,7 +378,7 @@ class PipelineSpec(Model):
     )
     schedule: ScheduleText | None = Field(default=None, description="`every 15m` or a cron expression.")
     timezone: TimeZone = Field(default="UTC", description="The time zone of the schedule.")
-    triggers: Triggers = Field(default=(), description="What starts it beside its schedule.")
+    triggers: Triggers = Field(default=(), description="What starts the pipeline besides its schedule.")
     incremental: CursorColumn | None = Field(
         default=None, description="The cursor column: which rows are new, and how history is cut."
     )

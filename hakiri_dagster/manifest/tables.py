@@ -21,7 +21,14 @@ from hakiri_dagster.manifest.load_spec import (
 )
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.manifest.spec import BackfillSpec, ValidateSpec
-from hakiri_dagster.manifest.trigger_spec import QueueTrigger, Trigger, WebhookTrigger
+from hakiri_dagster.manifest.trigger_spec import (
+    DeliveredTrigger,
+    FilesTrigger,
+    QueueTrigger,
+    SourceTrigger,
+    Triggers,
+    WebhookTrigger,
+)
 
 READS_WITHOUT_REQUESTS = frozenset(("files", "postgres"))
 """Connectors that no budget of requests concerns."""
@@ -81,8 +88,8 @@ class Table:
     """How its records are asked of an API; empty for other sources."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Old names of columns by their new ones."""
-    triggered: bool = False
-    """Its pipeline has triggers."""
+    told_when: bool = False
+    """Something from outside tells when there is something to load."""
 
     @property
     def label(self) -> str:
@@ -151,7 +158,12 @@ class Pipeline:
     tags: Mapping[str, str]
     origin: Origin
     backfill: BackfillSpec = field(default_factory=BackfillSpec)
-    triggers: tuple[Trigger, ...] = ()
+    triggers: Triggers = ()
+
+    @property
+    def receives(self) -> bool:
+        """Something from outside tells that there is something to load."""
+        return any(isinstance(trigger, DeliveredTrigger) for trigger in self.triggers)
 
     @property
     def webhooks(self) -> tuple[WebhookTrigger, ...]:
@@ -159,7 +171,15 @@ class Pipeline:
 
     @property
     def queues(self) -> tuple[QueueTrigger, ...]:
-        return tuple(trigger for trigger in self.triggers if not isinstance(trigger, WebhookTrigger))
+        return tuple(trigger for trigger in self.triggers if isinstance(trigger, QueueTrigger))
+
+    @property
+    def files_trigger(self) -> FilesTrigger | None:
+        return next((one for one in self.triggers if isinstance(one, FilesTrigger)), None)
+
+    @property
+    def source_trigger(self) -> SourceTrigger | None:
+        return next((one for one in self.triggers if isinstance(one, SourceTrigger)), None)
 
     @property
     def rate_budget(self) -> Rate | None:

@@ -32,6 +32,21 @@ def trigger_problems(entry: Entry, filled: Filled, *, allow_loopback: bool) -> I
                 yield entry.problem(path, message, hint)
 
 
+def arrival_problems(entry: Entry) -> Iterator[Problem]:
+    triggers = entry.value(("triggers",))
+    seen: set[str] = set()
+    for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
+        kind = trigger.get("type") if isinstance(trigger, dict) else None
+        if kind == "files" and entry.value(("source", "connector")) != "files":
+            message = "a trigger of the type `files` needs a source of files"
+            yield entry.problem(("triggers", index, "type"), message, 'use `type = "source"`, or a schedule')
+        if kind in ("files", "source") and kind in seen:
+            message = f"there is a trigger of the type `{kind}` already"
+            yield entry.problem(("triggers", index, "type"), message, "one is enough: take it out")
+        if isinstance(kind, str):
+            seen.add(kind)
+
+
 def trigger_secrets(entry: Entry, env: Mapping[str, str]) -> Iterator[str]:
     """What the environment gives to secrets is never to be shown."""
     for index, trigger in _triggers(entry.data):

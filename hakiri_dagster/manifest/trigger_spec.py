@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hakiri_dagster.manifest.field_types import Model, Text, Whole, wrong
+from hakiri_dagster.manifest.field_types import Duration, Model, Text, Whole, wrong
 from hakiri_dagster.manifest.rest_spec import HeaderName
 
 Scheme = Literal["timestamped", "github"]
@@ -85,8 +85,25 @@ class CloudflareQueueTrigger(Model):
     )
 
 
+class FilesTrigger(Model):
+    """Files that are new, or were written anew."""
+
+    type: Literal["files"] = Field(description="Starts the pipeline once for what has arrived.")
+    settle: Duration = Field(
+        default="10s", description="How long a file must have stayed as it is: until then it may still be written."
+    )
+
+
+class SourceTrigger(Model):
+    """A source that has grown or changed."""
+
+    type: Literal["source"] = Field(description="Starts the pipeline when a look at its source finds something due.")
+    every: Duration = Field(default="1m", description="How often its source is looked at.")
+
+
 QueueTrigger = SqsTrigger | CloudflareQueueTrigger
-Trigger = WebhookTrigger | QueueTrigger
+DeliveredTrigger = WebhookTrigger | QueueTrigger
+Trigger = DeliveredTrigger | FilesTrigger | SourceTrigger
 Triggers = tuple[Annotated[Trigger, Field(discriminator="type")], ...]
 
 
@@ -99,3 +116,7 @@ def told(trigger: Trigger, pipeline_id: str) -> str:
             return f"sqs: {trigger.queue_url.rstrip('/').rpartition('/')[2]}"
         case CloudflareQueueTrigger():
             return f"cloudflare_queue: {trigger.queue_id}"
+        case FilesTrigger():
+            return f"files, once they have stayed as they are for {trigger.settle}"
+        case SourceTrigger():
+            return f"source, looked at every {trigger.every}"

@@ -27,7 +27,7 @@ def delivery_sensors(
     project: Project, partitions: Mapping[str, dg.PartitionsDefinition], settings: Settings
 ) -> list[dg.SensorDefinition]:
     """None where no pipeline has a trigger."""
-    ids = [pipeline.id for pipeline in project.pipelines if pipeline.triggers]
+    ids = [pipeline.id for pipeline in project.pipelines if pipeline.receives]
     return [_delivery_sensor(project, ids, partitions, settings)] if ids else []
 
 

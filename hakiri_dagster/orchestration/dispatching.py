@@ -11,7 +11,7 @@ import dagster as dg
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.partitions import reconcile, require_known
-from hakiri_dagster.orchestration.requests import tick_ranges
+from hakiri_dagster.orchestration.requests import of_a_sensor, tick_ranges
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.dispatch import to_dispatch
@@ -24,6 +24,8 @@ class Dispatcher:
     project: OpenProject
     instance: dg.DagsterInstance
     partitions: Mapping[str, dg.PartitionsDefinition]
+    by_sensor: bool = False
+    """Dagster takes a run key of a sensor only once, however much later; one of a schedule once a tick."""
     requests: list[dg.RunRequest] = field(default_factory=list)
     occasion: str = field(default_factory=lambda: str(uuid4()))
 
@@ -48,7 +50,9 @@ class Dispatcher:
             in_order=table.in_order,
         )
         ranges = tick_ranges(table, self.partitions[table.label], survey, taken, self.instance)
-        self.requests += [chunks.run_request(self.occasion, survey.phase) for chunks in ranges]
+        for chunks in ranges:
+            request = chunks.run_request(self.occasion, survey.phase)
+            self.requests.append(of_a_sensor(request) if self.by_sensor else request)
         return len(ranges)
 
     def miss(self, table: Table, error: HakiriError) -> None:

@@ -17,6 +17,7 @@ from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
 from hakiri_dagster.planning.parts import bare_key, part_name
 from hakiri_dagster.planning.phases import Phase
 
+PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 
@@ -54,6 +55,13 @@ class ChunkRange:
             partition_key=self.partition_key,
             tags=self.tags() | {OCCASION_TAG: occasion, PHASE_TAG: phase} | dict(also or {}),
         )
+
+
+def of_a_sensor(request: dg.RunRequest) -> dg.RunRequest:
+    """Without a key: a sensor's is taken only once, however much later. The partition's tag is what Dagster would add
+    itself, if it asked its storage for the dynamic partitions of sensors."""
+    partition = {} if request.partition_key is None else {PARTITION_TAG: request.partition_key}
+    return request._replace(run_key=None, tags={**request.tags, **partition})
 
 
 def chunk_ranges(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,19 +11,21 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.audit.alerts import AlertRecord
+from hakiri_dagster.audit.looks import Looks
 from hakiri_dagster.connectors.contract import SparkProvider
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_process, spark_config
 from hakiri_dagster.errors import HakiriError
-from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.manifest.tables import Project, Table
 from hakiri_dagster.orchestration.events import observation
 from hakiri_dagster.orchestration.killed_runs import signature
 from hakiri_dagster.orchestration.names import OCCASION_TAG
 from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
+from hakiri_dagster.pipeline.glance import glance
 from hakiri_dagster.pipeline.live_checks import LiveTable
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.sweeping import Swept, sweep_leases
 from hakiri_dagster.pipeline.told_progress import RunProgress
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.settings import Settings
@@ -59,6 +61,23 @@ class OpenProject:
         remember(self._runtime.audit, survey, survey.due)
         return survey
 
+    def looks(self, pending_of: Collection[str]) -> Looks:
+        """What sensors remember of sources; `pending_of`: pipelines of which it is asked whether chunks are pending."""
+        return self._runtime.audit.looks.all(pending_of)
+
+    def begin_look(self, table: Table) -> None:
+        self._runtime.audit.looks.begin((table.pipeline_id, table.name))
+
+    def end_look(self, table: Table, *, said: str | None, shown: int, surveyed: bool) -> None:
+        key = (table.pipeline_id, table.name)
+        self._runtime.audit.looks.end(key, said=said, shown=shown, surveyed=surveyed)
+
+    def glance(self, table: Table) -> str:
+        return glance(table, self._runtime.source(table), self._runtime.audit, self._runtime.open_spark)
+
+    def sweep_leases(self) -> Swept:
+        return sweep_leases(self._runtime)
+
     def held_by_the_living(self, table: Table) -> frozenset[str]:
         """Chunks that an attempt works on which may well live, here or on another host."""
         held = self._runtime.audit.chunks.held(table.pipeline_id, table.name, is_dead)
@@ -91,14 +110,15 @@ class OpenProject:
         return session
 
 
-def project_resource(root: Path) -> dg.ResourceDefinition:
-    """Opened for each run and tick, closed at its end. A run is signed by the process that opens it."""
+def project_resource(project: Project) -> dg.ResourceDefinition:
+    """Opened for each run and tick, closed at its end. A run is signed by the process that opens it. It is the project
+    from which Dagster's definitions were made, so that ticks need not read its manifests again."""
 
     @contextmanager
     def opened(context: dg.InitResourceContext) -> Iterator[OpenProject]:
         if context.instance is not None and context.run is not None:
             context.instance.add_run_tags(context.run.run_id, signature(context.run.run_id))
-        with Runtime(load_project(root), Settings.from_env()) as runtime:
+        with Runtime(project, Settings.from_env()) as runtime:
             yield OpenProject(runtime)
 
     return dg.ResourceDefinition(opened)

@@ -140,7 +140,7 @@ def due_of(
         case "files":
             return due_files(chunks, states, discovery.source_files)
         case "full":
-            fingerprint, schedule = discovery.fingerprint, None if table.triggered else table.schedule
+            fingerprint, schedule = discovery.fingerprint, None if table.told_when else table.schedule
             return due_full(states, fingerprint=fingerprint, schedule=schedule, timezone=table.timezone, now=moment)
         case "segments":
             return due_segments(states)

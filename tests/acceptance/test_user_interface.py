@@ -167,7 +167,7 @@ def test_an_alert_shows_as_an_observation_with_its_reason(served: Served) -> Non
 
 
 def test_schedules_and_sensors_are_there_and_running(served: Served) -> None:
-    visit(served.page, "/automation", "shop", "shop_discovery", "people_discovery", "_killed_runs", "_alerts")
+    visit(served.page, "/automation", "shop", "_planner", "_killed_runs", "_stale_leases", "_alerts")
     see(served.page, "Scheduled")
     expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(5)
     keep_screenshot(served.page, "automation")

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
-from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.orchestration.resources import OpenProject
 from tests.integration.orchestration.conftest import ShopProject
-from tests.queued_runs import queued_run
+from tests.integration.orchestration.daemon import NOW, ORDERS, Daemon
 
-ORDERS = dg.AssetKey(["shop", "orders"])
 YEAR = [f"2024-{month:02d}" for month in range(1, 13)]
-NOW = datetime.now(UTC)
 LATELY = [
     f"{(NOW.year * 12 + NOW.month - 1 - ago) // 12}-{(NOW.month - 1 - ago) % 12 + 1:02d}" for ago in range(6, -1, -1)
 ]
@@ -35,65 +29,6 @@ def shop(shop: ShopProject) -> Iterator[ShopProject]:
 
 def rows(*months: str) -> str:
     return "order_id,placed_at\n" + "".join(f"{m},{m}-03\n" if m else "nobody knows,\n" for m in months)
-
-
-class Daemon:
-    """Dagster loads the project when it starts, and once more in the process of each run."""
-
-    def __init__(self, shop: ShopProject) -> None:
-        self._shop = shop
-        self._loaded = self._load()
-
-    def tick(self) -> Any:
-        """What the schedule asks for."""
-        with (
-            self._shop.runtime() as runtime,
-            dg.build_schedule_context(
-                instance=self._shop.instance,
-                scheduled_execution_time=NOW,
-                resources={"project": OpenProject(runtime)},
-                repository_def=self._loaded.get_repository_def(),
-            ) as context,
-        ):
-            return self._loaded.resolve_schedule_def("shop").evaluate_tick(context)
-
-    def look(self) -> str:
-        """What the sensor says."""
-        with (
-            self._shop.runtime() as runtime,
-            dg.build_sensor_context(
-                instance=self._shop.instance,
-                resources={"project": OpenProject(runtime)},
-                repository_def=self._loaded.get_repository_def(),
-            ) as context,
-        ):
-            data = self._loaded.resolve_sensor_def("shop_discovery").evaluate_tick(context)
-        assert not data.run_requests
-        return str(data.skip_message)
-
-    def run(self, requests: Sequence[dg.RunRequest]) -> None:
-        for request in requests:
-            job = self._load().resolve_implicit_global_asset_job_def()
-            job.execute_in_process(
-                instance=self._shop.instance,
-                asset_selection=list(request.asset_selection or ()),
-                partition_key=request.partition_key,
-                tags=dict(request.tags),
-                raise_on_error=False,
-            )
-
-    def queue(self, request: dg.RunRequest) -> str:
-        """As the daemon does it, which leaves the start to its queue."""
-        return queued_run(self._shop.instance, request.tags, request.asset_selection)
-
-    def partitions(self) -> list[str]:
-        """As somebody sees them who reloads the project."""
-        definition = self._load().resolve_assets_def(ORDERS).partitions_def
-        assert definition is not None
-        return list(definition.get_partition_keys(dynamic_partitions_store=self._shop.instance))
-
-    def _load(self) -> dg.Definitions:
-        return project_definitions(load_project(self._shop.root, env={}), self._shop.settings)
 
 
 def declare(
@@ -260,7 +195,7 @@ class TestSensor:
         shop.file("data/orders.csv", rows(*YEAR))
         daemon = Daemon(shop)
         assert daemon.partitions() == [THIS_MONTH]
-        assert daemon.look() == "orders: 12 due"
+        assert daemon.look() == "shop/orders: 12 due, backfilling"
         assert daemon.partitions()[:12] == YEAR
         with shop.runtime() as runtime:
             states = {state.key: state.status for state in runtime.audit.chunks.states("shop", "orders")}
@@ -278,8 +213,8 @@ class TestSensor:
         declare(shop, {"name": "missing"})
         shop.file("data/orders.csv", rows(*YEAR))
         told = Daemon(shop).look()
-        assert "orders: 12 due" in told
-        assert "missing: " in told
+        assert "shop/orders: 12 due, backfilling" in told
+        assert "shop/missing: " in told
 
 
 def test_a_tick_with_nothing_due_starts_a_run_for_the_hooks_that_are_owed(shop: ShopProject) -> None:

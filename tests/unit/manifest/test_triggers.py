@@ -50,7 +50,7 @@ def test_a_pipeline_has_as_many_triggers_as_it_says(load: Load) -> None:
     found = loaded(load, WEBHOOK, {**WEBHOOK, "scheme": "github"}, SQS, CLOUDFLARE)
     assert [trigger.secret for trigger in found.webhooks] == [ENV["HOOK_SECRET"]] * 2
     assert [trigger.type for trigger in found.queues] == ["sqs", "cloudflare_queue"]
-    assert all(table.triggered for table in found.tables)
+    assert all(table.told_when for table in found.tables)
 
 
 def test_a_trigger_is_told_without_its_secrets(load: Load) -> None:
