@@ -32,7 +32,7 @@ query Partitions($asset: AssetKeyInput!) {
 _BACKFILL = """
 query Backfill($id: String!) {
   partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status
-    runs(limit: 100) { ... on Runs { results { status startTime endTime } } } }
+    runs(limit: 100) { status startTime endTime } }
     ... on PythonError { message } }
 }
 """
@@ -102,7 +102,7 @@ class Interface:
             if told["status"] in ("FAILED", "CANCELED"):
                 raise SystemExit(f"the backfill ended as {told['status']}")
             time.sleep(_LOOK_SECONDS)
-        runs = told["runs"]["results"]
+        runs = told["runs"]
         if any(run["status"] != "SUCCESS" for run in runs):
             raise SystemExit(f"runs of the backfill failed: {[run['status'] for run in runs]}")
         return max(run["endTime"] for run in runs) - min(run["startTime"] for run in runs)

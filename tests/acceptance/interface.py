@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -29,9 +30,13 @@ mutation Again($params: ReexecutionParams!) { launchRunReexecution(reexecutionPa
 """
 _BACKFILL = """
 query Backfill($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status
-  numPartitions runs(limit: 100) { ... on Runs { results { runId status } } } } ... on PythonError { message } } }
+  numPartitions runs(limit: 100) { runId status } } ... on PythonError { message } } }
 """
 _BACKFILLS = "{ partitionBackfillsOrError { ... on PartitionBackfills { results { id } } } }"
+_PARTITIONS = """
+query Partitions($asset: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $asset) { ... on AssetNode { partitionKeys } } }
+"""
 _RUN = "query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
 _ENDED = ("SUCCESS", "FAILURE", "CANCELED", "COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED")
 
@@ -39,6 +44,11 @@ _ENDED = ("SUCCESS", "FAILURE", "CANCELED", "COMPLETED", "COMPLETED_SUCCESS", "C
 class Interface:
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/graphql"
+
+    def partitions(self, *asset: str) -> int:
+        """None while the project is still being loaded."""
+        node = self._ask(_PARTITIONS, asset={"path": asset})["assetNodeOrError"]
+        return len(node.get("partitionKeys", ()))
 
     def backfill(self, *asset: str, partitions: Sequence[str]) -> str:
         params = {"assetSelection": [{"path": asset}], "partitionNames": partitions}
@@ -63,10 +73,10 @@ class Interface:
         """How it ended, and what became of its runs."""
         eventually(lambda: self._backfill(backfill)["status"] in _ENDED, within=240)
         told = self._backfill(backfill)
-        return str(told["status"]), sorted(run["status"] for run in told["runs"]["results"])
+        return str(told["status"]), sorted(run["status"] for run in told["runs"])
 
     def runs_of(self, backfill: str) -> list[str]:
-        return [run["runId"] for run in self._backfill(backfill)["runs"]["results"]]
+        return [run["runId"] for run in self._backfill(backfill)["runs"]]
 
     def end_of_run(self, run: str) -> str:
         eventually(lambda: self._status(run) in _ENDED)
@@ -81,7 +91,10 @@ class Interface:
     def _ask(self, query: str, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            told = json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                told = json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read().decode()) from None
         assert not told.get("errors"), told
         return told["data"]
