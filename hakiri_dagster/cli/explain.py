@@ -25,8 +25,8 @@ _SHOWN_KEYS = 3
 def explain(plan: ProjectPlan) -> str:
     if plan.is_converged:
         told = [f"{t.pipeline_id}/{t.table}: {text}" for t in plan.tables for text in _gone(t)]
-        return "\n".join(["Nothing to do: every table is converged.", *told])
-    limited = [*_overall(plan), *(line for limits in plan.limits for line in _limits(limits))]
+        return "\n".join(["Nothing to do: every table is converged.", *told, *_started_by(plan)])
+    limited = [*_overall(plan), *(line for limits in plan.limits for line in _limits(limits)), *_started_by(plan)]
     return "\n".join([*limited, *(line for table in plan.tables for line in _table(table))])
 
 
@@ -42,6 +42,12 @@ def _limits(limits: Limits) -> Iterator[str]:
     if limits.destination_writes_per_sec is not None:
         blocks = f"{limits.destination_writes_per_sec}/s blocks of rows to the destination"
         yield f"{limits.pipeline_id}: at most {blocks}, {shared} (destination_writes_per_sec)"
+
+
+def _started_by(plan: ProjectPlan) -> Iterator[str]:
+    for one in plan.started_by:
+        for trigger in one.triggers:
+            yield f"{one.pipeline_id}: started by {trigger}"
 
 
 def _table(table: TablePlan) -> list[str]:
@@ -124,11 +130,17 @@ def document(plan: ProjectPlan) -> dict[str, Any]:
     for table in plan.tables:
         pipelines.setdefault(table.pipeline_id, []).append(_table_document(table))
     limits = {one.pipeline_id: _limits_document(one) for one in plan.limits}
+    triggers = {one.pipeline_id: list(one.triggers) for one in plan.started_by}
     return {
         "converged": plan.is_converged,
         "max_parallel_chunks": plan.max_parallel_chunks,
         "pipelines": [
-            {"pipeline_id": pipeline_id, "limits": limits.get(pipeline_id, {}), "tables": tables}
+            {
+                "pipeline_id": pipeline_id,
+                "limits": limits.get(pipeline_id, {}),
+                "triggers": triggers.get(pipeline_id, []),
+                "tables": tables,
+            }
             for pipeline_id, tables in pipelines.items()
         ],
     }

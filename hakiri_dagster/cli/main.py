@@ -180,6 +180,18 @@ def alerts(
 
 
 @app.command()
+def deliveries(
+    pipeline_id: Annotated[str | None, typer.Argument(metavar="[ID]")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="How many are shown.")] = 50,
+    as_json: Json = False,
+) -> NoReturn:
+    """Tell what has reached the triggers of pipelines, and which runs it went into, the newest first."""
+    from hakiri_dagster.cli.deliveries_command import deliveries as run
+
+    _exit(run(_project, pipeline_id, limit, as_json))
+
+
+@app.command()
 def serve(
     port: Annotated[int, typer.Option(help="The UI's port.")] = 3000,
     inbox_port: Annotated[int, typer.Option(help="The port of the inbox of webhooks.")] = 3001,

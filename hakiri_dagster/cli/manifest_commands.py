@@ -15,6 +15,7 @@ from hakiri_dagster.manifest.project import load_project, read_project
 from hakiri_dagster.manifest.scaffold import write_scaffold
 from hakiri_dagster.manifest.schema import pipeline_schema, project_schema, schema_text
 from hakiri_dagster.manifest.tables import Endpoint, Pipeline, Table
+from hakiri_dagster.manifest.trigger_spec import told
 from hakiri_dagster.security.secrets import redact, safe_url
 
 
@@ -122,6 +123,7 @@ def _details(pipeline: Pipeline) -> dict[str, Any]:
         **_summary(pipeline),
         "source": _endpoint(first.source),
         "destination": _endpoint(first.destination),
+        "triggers": [told(trigger, pipeline.id) for trigger in pipeline.triggers],
         "secrets": list(pipeline.secrets),
         "owners": list(pipeline.owners),
         "tags": dict(pipeline.tags),
@@ -169,6 +171,7 @@ def _print_pipeline(pipeline: Pipeline) -> None:
         f"  from      {first.source.connector} {source.get('url') or source.get('path') or 'embedded'}",
         f"  to        {first.destination.connector} {destination['url'] or 'embedded'}",
         f"  schedule  {pipeline.schedule or 'none'} ({pipeline.timezone})",
+        *(f"  trigger   {told(trigger, pipeline.id)}" for trigger in pipeline.triggers),
     ]
     for table in pipeline.tables:
         cursor = f", by {table.cursor}" if table.cursor else ""

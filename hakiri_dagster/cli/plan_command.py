@@ -34,8 +34,5 @@ def _compared_with_dagster(runtime: Runtime, planned: Planned) -> ProjectPlan:
 
     published = [(table, survey) for table, survey in planned.surveys if survey.due.done]
     wiped = chunks_not_shown(runtime, published) if published else {}
-    return ProjectPlan(
-        tuple(
-            replace(entry, not_shown=wiped.get((entry.pipeline_id, entry.table), ())) for entry in planned.plan.tables
-        )
-    )
+    tables = (replace(t, not_shown=wiped.get((t.pipeline_id, t.table), ())) for t in planned.plan.tables)
+    return replace(planned.plan, tables=tuple(tables))

@@ -10,7 +10,8 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from hakiri_dagster.audit.database import open_audit_view
+from hakiri_dagster.audit.database import AuditView, open_audit_view
+from hakiri_dagster.audit.deliveries import DeliveryNumbers
 from hakiri_dagster.audit.status import StatusDocument
 from hakiri_dagster.cli.documents import print_json, print_json_line
 from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
@@ -18,7 +19,15 @@ from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.cli.watching import shown_in_place, watch
 from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.manifest.tables import Pipeline, Project
+from hakiri_dagster.manifest.trigger_spec import told
 from hakiri_dagster.planning.phases import slas_of
+
+
+class PipelineStatus(StatusDocument):
+    """`deliveries` is null for a pipeline that nothing reaches from outside."""
+
+    triggers: list[str]
+    deliveries: DeliveryNumbers | None
 
 
 def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) -> int:
@@ -41,18 +50,28 @@ def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) ->
     return 0
 
 
-def _documents(project: Project, pipelines: Sequence[Pipeline]) -> list[StatusDocument]:
+def _documents(project: Project, pipelines: Sequence[Pipeline]) -> list[PipelineStatus]:
     """Opened anew at each look: a project's first load makes the audit DB."""
     with open_audit_view(project.audit_url, project.state_dir) as audit:
-        return [audit.status(p.id, request_budget(p), slas_of(p)) for p in pipelines]
+        return [_document(audit, pipeline) for pipeline in pipelines]
 
 
-def _told(documents: Sequence[StatusDocument], pipeline_id: str | None) -> Any:
+def _document(audit: AuditView, pipeline: Pipeline) -> PipelineStatus:
+    return PipelineStatus(
+        **audit.status(pipeline.id, request_budget(pipeline), slas_of(pipeline)),
+        triggers=[told(trigger, pipeline.id) for trigger in pipeline.triggers],
+        deliveries=audit.deliveries.numbers(pipeline.id) if pipeline.receives else None,
+    )
+
+
+def _told(documents: Sequence[PipelineStatus], pipeline_id: str | None) -> Any:
     return documents[0] if pipeline_id else {"pipelines": documents}
 
 
-def _grid(documents: Sequence[StatusDocument]) -> Grid:
-    made = grid(("pipeline", "phase"), ("done", "running", "pending", "failed", "rows/s", "seconds left", "budget"))
+def _grid(documents: Sequence[PipelineStatus]) -> Grid:
+    triggered = any(document["deliveries"] for document in documents)
+    numbers = ("done", "running", "pending", "failed", "rows/s", "seconds left", "budget")
+    made = grid(("pipeline", "phase"), (*numbers, *(["deliveries"] if triggered else [])))
     for document in documents:
         chunks = document["chunks"]
         eta = document["eta_seconds"]
@@ -63,13 +82,28 @@ def _grid(documents: Sequence[StatusDocument]) -> Grid:
             f"{document['throughput']['rows_per_sec']:,}",
             "" if eta is None else f"{eta:,}",
             _budget(document),
+            *([_deliveries(document)] if triggered else []),
         )
     return made
 
 
-def _budget(document: StatusDocument) -> str:
+def _budget(document: PipelineStatus) -> str:
     return (
         ""
         if document["rate_budget"] is None
         else f"{document['rate_budget_consumed_pct']} % of {document['rate_budget']}"
     )
+
+
+def _deliveries(document: PipelineStatus) -> str:
+    """By which triggers, and those that wait; what is over is told by `hakiri deliveries`."""
+    numbers = document["deliveries"]
+    if numbers is None:
+        return ""
+    waiting = [
+        f"{count:,} {state}"
+        for state, count in (("pending", numbers["pending"]), ("started", numbers["started"]))
+        if count
+    ]
+    kinds = dict.fromkeys(trigger.partition(":")[0] for trigger in document["triggers"])
+    return f"{', '.join(kinds)}: {', '.join(waiting) or 'none waits'}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
 from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.manifest.trigger_spec import told
 from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.gaps import Gap
@@ -22,6 +23,7 @@ from hakiri_dagster.planning.plan import (
     Refuse,
     RunHooks,
     Stage,
+    StartedBy,
     TablePlan,
 )
 
@@ -65,6 +67,10 @@ def limits_of(pipeline: Pipeline) -> Limits:
         destination_writes_per_sec=pipeline.backfill.destination_writes_per_sec,
         parallelism=pipeline.backfill.parallelism,
     )
+
+
+def started_by(pipeline: Pipeline) -> StartedBy:
+    return StartedBy(pipeline.id, tuple(told(trigger, pipeline.id) for trigger in pipeline.triggers))
 
 
 def failed_plan(table: Table, error: HakiriError) -> TablePlan:

@@ -33,7 +33,7 @@ from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
 from hakiri_dagster.pipeline.live_profile import live_profile
 from hakiri_dagster.pipeline.misses import miss_found
-from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, refused_plan, table_plan
+from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, refused_plan, started_by, table_plan
 from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.trace import Untraced
@@ -195,8 +195,9 @@ class Runtime:
             entries.append(table_plan(survey, gaps, tuple(told_gaps(survey, gaps))))
             surveys.append((table, survey))
         ids = {table.pipeline_id for table in tables}
-        limits = tuple(limits_of(pipeline) for pipeline in self.project.pipelines if pipeline.id in ids)
-        plan = ProjectPlan(tuple(entries), limits, self.project.max_parallel_chunks)
+        pipelines = [pipeline for pipeline in self.project.pipelines if pipeline.id in ids]
+        limits = tuple(map(limits_of, pipelines))
+        plan = ProjectPlan(tuple(entries), limits, self.project.max_parallel_chunks, tuple(map(started_by, pipelines)))
         return Planned(plan, tuple(surveys), tuple(failures))
 
     def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:

@@ -124,10 +124,19 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class StartedBy:
+    """What starts a pipeline beside its schedule, in words."""
+
+    pipeline_id: str
+    triggers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectPlan:
     tables: tuple[TablePlan, ...]
     limits: tuple[Limits, ...] = ()
     max_parallel_chunks: int | None = None
+    started_by: tuple[StartedBy, ...] = ()
 
     @property
     def is_converged(self) -> bool:

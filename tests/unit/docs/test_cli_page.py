@@ -11,17 +11,20 @@ from typing import Any, get_type_hints
 import pytest
 from typer.core import TyperCommand, TyperGroup
 
-from hakiri_dagster.audit.status import ChunkNumbers, OpenRewind, StatusDocument, Throughput
+from hakiri_dagster.audit.deliveries import DeliveryNumbers
+from hakiri_dagster.audit.status import ChunkNumbers, OpenRewind, Throughput
 from hakiri_dagster.cli.alerts_command import AlertDocument
 from hakiri_dagster.cli.backup_commands import BackupDocument
 from hakiri_dagster.cli.check_command import CheckDocument
 from hakiri_dagster.cli.check_command import TableDocument as CheckedTable
+from hakiri_dagster.cli.deliveries_command import DeliveryDocument
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
 from hakiri_dagster.cli.profile_command import ColumnDocument, ProfileDocument, ValueDocument
 from hakiri_dagster.cli.quarantine_commands import CountDocument, RowDocument, TableDocument
 from hakiri_dagster.cli.replay_command import HeldDocument, LeftDocument, ReplayDocument
 from hakiri_dagster.cli.rewind_command import RewindDocument
+from hakiri_dagster.cli.status_command import PipelineStatus
 from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.engine.doctor import Check
 from hakiri_dagster.errors import Problem
@@ -107,7 +110,13 @@ def test_the_answer_of_apply(project: Path) -> None:
 
 def test_the_answer_of_status() -> None:
     nested = {"chunks": names(ChunkNumbers), "throughput": names(Throughput), "rewinds": [names(OpenRewind)]}
-    assert keys(ANSWERS["status"]) == names(StatusDocument) | nested
+    nested |= {"deliveries": names(DeliveryNumbers)}
+    assert keys(ANSWERS["status"]) == names(PipelineStatus) | nested
+
+
+def test_the_answer_of_deliveries() -> None:
+    (delivery,) = ANSWERS["deliveries"]["deliveries"]
+    assert list(delivery) == list(names(DeliveryDocument))
 
 
 def test_the_answer_of_backfill_rewind() -> None:
