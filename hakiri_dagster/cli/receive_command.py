@@ -15,8 +15,8 @@ from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.triggers.inbox import Inbox
 from hakiri_dagster.triggers.receiving import Reception, doors_of
 
-_PATIENCE = 2.0
-"""Seconds for a lock of the audit DB's. Who sends a webhook waits for ten or so, and sends it again."""
+_PATIENCE = 1.0
+"""Seconds for a lock of the audit DB's, which is tried for five times. Who sends a webhook waits for ten or so."""
 
 
 def receive(root: Path, host: str, port: int) -> int:

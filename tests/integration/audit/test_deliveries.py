@@ -105,3 +105,12 @@ def test_with_nothing_to_do_one_query_by_an_index_says_so(audit: AuditDb) -> Non
             lambda c: c.exec_driver_sql("EXPLAIN QUERY PLAN " + query, (1, 0)[: query.count("?")]).all()
         )
         assert "deliveries_open" in str(plan)
+
+
+def test_an_audit_db_from_before_triggers_learns_of_deliveries(
+    open_again: OpenAudit, audit_url: str | None, audit: AuditDb
+) -> None:
+    place = "hakiri." if audit_url else ""
+    for statement in (f"DROP TABLE {place}deliveries", f"UPDATE {place}audit_version SET version = 8"):
+        audit._transactions.write(lambda c, text=statement: c.exec_driver_sql(text))
+    assert open_again().deliveries.store([arrival()]) == (True,)

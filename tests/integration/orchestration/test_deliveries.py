@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import boto3
 import dagster as dg
 import pytest
+from moto.server import ThreadedMotoServer
 
 from hakiri_dagster.audit.database import open_audit
 from hakiri_dagster.audit.deliveries import Arrival, Delivery
@@ -72,13 +74,13 @@ class Daemon:
         self._shop = shop
         self._loaded = self._load()
 
-    def tick(self) -> Any:
+    def tick(self, sensor: str = "_deliveries") -> Any:
         with dg.build_sensor_context(
             instance=self._shop.instance,
             instance_ref=self._shop.instance.get_ref(),
             repository_def=self._loaded.get_repository_def(),
         ) as context:
-            return self._loaded.resolve_sensor_def("_deliveries").evaluate_tick(context)
+            return self._loaded.resolve_sensor_def(sensor).evaluate_tick(context)
 
     def asked(self) -> list[dg.RunRequest]:
         return list(self.tick().run_requests)
@@ -264,3 +266,25 @@ def test_deliveries_of_a_pipeline_that_is_no_longer_there_wait(shop: ShopProject
     arrive(shop, "x", pipeline_id="gone")
     assert daemon.says() == "no delivery waits"
     assert states(shop, "gone") == [("x", "pending")]
+
+
+def test_a_message_of_a_queue_starts_its_pipeline(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENV, "HAKIRI_WEBHOOKS_TO_LOOPBACK", "true")
+    shop.settings = replace(shop.settings, webhooks_to_loopback=True)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"aws_access_key_id": "key", "aws_secret_access_key": ENV["HOOK_SECRET"]}
+    client = boto3.client("sqs", region_name="eu-central-1", endpoint_url=f"http://{host}:{port}", **keys)
+    url = client.create_queue(QueueName="orders")["QueueUrl"]
+    queue = {"type": "sqs", "queue_url": url, "region": "eu-central-1"}
+    queue |= {"access_key_id": "${HOOK_SECRET}", "secret_access_key": "${HOOK_SECRET}"}
+    declare(shop, triggers=[queue])
+    orders(shop, YEAR[0])
+    daemon = Daemon(shop)
+    client.send_message(QueueUrl=url, MessageBody='{"pipeline_id": "shop"}')
+    assert daemon.tick("_queues").skip_message == "orders: 1 stored, 0 known"
+    daemon.pretend(daemon.asked())
+    assert daemon.says() == "shop: served"
+    assert [(found.source, found.state) for found in deliveries(shop)] == [("sqs", "done")]
+    server.stop()
