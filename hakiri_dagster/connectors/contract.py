@@ -45,6 +45,8 @@ LINE_COLUMN = "_hakiri_line"
 RECORD_COLUMN = "_hakiri_record"
 """A number that grows by one from record to record of such a part (bigint), whatever it begins with."""
 
+UNSEEN_COLUMN = "_hakiri_unseen"
+"""The names of members with a value for which the reading has no column (array of texts); NULL if there are none."""
 
 SLICE_COLUMN = "_hakiri_slice"
 """Which slice a row came with, by its index (int), where the source was asked for each slice by itself."""

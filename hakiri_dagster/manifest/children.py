@@ -55,6 +55,11 @@ class Child:
         said = overlay(self.spec.load, self.table.load).mode
         return said or ("append" if self.cursor else "delete_missing")
 
+    @property
+    def _defaults(self) -> LoadSpec:
+        """That no record has an element is nothing out of the ordinary."""
+        return LoadSpec.model_validate({"mode": self.mode, "fail_on_empty_source": False})
+
     def written_out(self) -> TableSpec:
         table, parent = self.table, self.parent
         said = table.model_fields_set
@@ -64,7 +69,7 @@ class Child:
         update["columns"] = {**known, **table.columns}
         update["primary_key"] = table.primary_key or (*self.keys, table.position)
         update["incremental"] = self.cursor or False
-        update["load"] = overlay(table.load or LoadSpec(), LoadSpec.model_validate({"mode": self.mode}))
+        update["load"] = overlay(self._defaults, overlay(self.spec.load, table.load))
         if parent.backfill is not None:
             update["backfill"] = overlay(parent.backfill, table.backfill)
         return table.model_copy(update=update)

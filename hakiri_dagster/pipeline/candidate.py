@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
@@ -25,6 +25,8 @@ from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.row_lines import RowLines
 from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX, SliceFiles
 from hakiri_dagster.pipeline.staging import StagingPlan
+from hakiri_dagster.pipeline.unseen import added_up
+from hakiri_dagster.pipeline.unseen import unpacked as unpacked_unseen
 from hakiri_dagster.quality.tallies import Tally, add_up, unpacked
 
 _LOOK_AGAIN_SECONDS = 0.02
@@ -46,6 +48,7 @@ class SliceReport:
     unfit_sample: str | None = None
     discarded: int = 0
     discard_sample: str | None = None
+    unseen: Mapping[str, int] = field(default_factory=dict)
     broken: tuple[int, ...] = ()
     tallies: tuple[Tally, ...] = ()
     key_checksum: int = 0
@@ -66,6 +69,7 @@ class SliceReport:
             unfit_sample=self.unfit_sample or row["unfit_sample"],
             discarded=self.discarded + row["discarded"],
             discard_sample=self.discard_sample or row["discard_sample"],
+            unseen=added_up(self.unseen, unpacked_unseen(row["unseen"])),
             broken=tuple(map(sum, zip_longest(self.broken, row["broken"], fillvalue=0))),
             tallies=tuple(add_up(self.tallies, unpacked(row["tallies"]))),
             key_checksum=added(self.key_checksum, row["key_checksum"]),

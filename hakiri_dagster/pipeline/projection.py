@@ -19,6 +19,7 @@ from hakiri_dagster.connectors.contract import (
     RECORD_COLUMN,
     SLICE_COLUMN,
     SPLIT_COLUMN,
+    UNSEEN_COLUMN,
     Reading,
 )
 from hakiri_dagster.destinations.contract import KEPT_ID_COLUMN, ROW_HASH_COLUMN
@@ -36,7 +37,16 @@ def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with
     columns = [_value(name, empty_as_null and name in texts) for name in names]
     if with_row_hash:
         columns.append(F.xxhash64(*[quoted(column.name) for column in loaded.columns]).alias(ROW_HASH_COLUMN))
-    marks = (MALFORMED_COLUMN, FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN, SLICE_COLUMN, KEPT_COLUMN, ONWARD_COLUMN)
+    marks = (
+        MALFORMED_COLUMN,
+        FILE_COLUMN,
+        SPLIT_COLUMN,
+        RECORD_COLUMN,
+        SLICE_COLUMN,
+        KEPT_COLUMN,
+        UNSEEN_COLUMN,
+        ONWARD_COLUMN,
+    )
     markers = [name for name in marks if name in reading.frame.columns]
     return reading.frame.select(*columns, *markers)
 

@@ -9,6 +9,7 @@ from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.destinations.refusals_contract import RefusedRows
 from hakiri_dagster.pipeline.passes import StagedSlice
 from hakiri_dagster.pipeline.retries import retried
+from hakiri_dagster.pipeline.unseen import told_of
 from hakiri_dagster.pipeline.way import Way
 
 
@@ -51,6 +52,9 @@ def keep_set_aside(way: Way, slice_: StagedSlice, refused: RefusedRows | None = 
             f'{report.discarded} value(s) discarded, as contract = "discard_value"; the first: {report.discard_sample}'
         )
         way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
+    unseen = told_of(report.unseen)
+    if unseen is not None:
+        way.observer.warned(table, f"chunk {slice_.claimed.key}: {unseen}")
     if kept:
         retried(way, lambda: way.destination.quarantine(slice_.load, _rows(slice_, refused)))
     return found

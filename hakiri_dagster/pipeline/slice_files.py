@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +14,7 @@ from hakiri_dagster.destinations.contract import BadRow, RowEncoder
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.pipeline.key_digests import signed
 from hakiri_dagster.pipeline.places import Place
+from hakiri_dagster.pipeline.unseen import packed as packed_unseen
 from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.tallies import Tally, add_up, packed, tally
 
@@ -26,7 +27,8 @@ PARTIAL_SUFFIX = ".partial"
 REPORT_SCHEMA = (
     "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
     "bad_file string, bad_rows bigint, unplaced bigint, bad_sample string, unfit bigint, unfit_sample string, "
-    "discarded bigint, discard_sample string, broken array<bigint>, tallies binary, key_checksum bigint, onward string"
+    "discarded bigint, discard_sample string, unseen string, broken array<bigint>, tallies binary, "
+    "key_checksum bigint, onward string"
 )
 REPORT_ARROW = pa.schema(
     [
@@ -43,6 +45,7 @@ REPORT_ARROW = pa.schema(
         ("unfit_sample", pa.string()),
         ("discarded", pa.int64()),
         ("discard_sample", pa.string()),
+        ("unseen", pa.string()),
         ("broken", pa.list_(pa.int64())),
         ("tallies", pa.binary()),
         ("key_checksum", pa.int64()),
@@ -75,6 +78,8 @@ class SliceFiles:
     unfit_sample: str | None = None
     discarded: int = 0
     discard_sample: str | None = None
+    unseen: Mapping[str, int] = field(default_factory=dict)
+    """How many values the members have for which there is no column."""
     broken: list[int] = field(default_factory=list)
     """How many rows broke each of the table's rules."""
     key_checksum: int = 0
@@ -192,6 +197,7 @@ class SliceFiles:
             "unfit_sample": self.unfit_sample,
             "discarded": self.discarded,
             "discard_sample": self.discard_sample,
+            "unseen": packed_unseen(self.unseen),
             "broken": self.broken,
             "tallies": packed(self.tallies),
             "key_checksum": signed(self.key_checksum),

@@ -44,6 +44,7 @@ from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.row_json import rows_as_json
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
+from hakiri_dagster.pipeline.unseen import added_up, unseen_in
 from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
 from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.numerics import marked
@@ -123,7 +124,15 @@ class _Task:
             keep = slices != NO_SLICE
             batch, slices = batch.filter(pa.array(keep)), slices[keep]
         if batch.num_rows:
+            self._note_unseen(batch, slices)
             self._encode(batch, slices)
+
+    def _note_unseen(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
+        if not unseen_in(batch):
+            return
+        for index in np.unique(slices).tolist():
+            files = self._files(index)
+            files.unseen = added_up(files.unseen, unseen_in(batch.filter(pa.array(slices == index))))
 
     def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
         return slices_of(batch, self._plan.splitter, self._plan.cursor)

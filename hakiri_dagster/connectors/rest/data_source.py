@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import pickle
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from hakiri_dagster.connectors.contract import LINE_COLUMN, ONWARD_COLUMN
+from hakiri_dagster.connectors.contract import LINE_COLUMN, ONWARD_COLUMN, UNSEEN_COLUMN
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
@@ -31,8 +31,18 @@ from hakiri_dagster.planning.chunks import Part
 
 WALK: Final = "_hakiri_walk"
 TEXT: Final = "_hakiri_text"
-_SCHEMA: Final = f"{WALK} int, {LINE_COLUMN} string, {TEXT} string, {ONWARD_COLUMN} string"
-_ARROW = pa.schema([(WALK, pa.int32()), (LINE_COLUMN, pa.string()), (TEXT, pa.string()), (ONWARD_COLUMN, pa.string())])
+_SCHEMA: Final = (
+    f"{WALK} int, {LINE_COLUMN} string, {TEXT} string, {UNSEEN_COLUMN} array<string>, {ONWARD_COLUMN} string"
+)
+_ARROW = pa.schema(
+    [
+        (WALK, pa.int32()),
+        (LINE_COLUMN, pa.string()),
+        (TEXT, pa.string()),
+        (UNSEEN_COLUMN, pa.list_(pa.string())),
+        (ONWARD_COLUMN, pa.string()),
+    ]
+)
 _SECRET_OPTION: Final = "secret_work"
 """Spark masks options that are called so."""
 
@@ -54,6 +64,7 @@ class Work:
     collection: Collection
     walks: tuple[Walk, ...]
     verbatim: Verbatim
+    columns: frozenset[str]
 
 
 class RestPages(DataSource):
@@ -82,13 +93,13 @@ class _Reader(DataSourceReader):
         walk = work.walks[partition.value]
         with closing(Client(work.api, work.network)) as client:
             pages = walked(client, work.collection.of_part(walk.part), walk.params, walk.order, walk.stretch)
-            onward = yield from _batches(partition.value, pages, work.verbatim)
+            onward = yield from _batches(partition.value, pages, work)
             if walk.stretch is not None:
-                yield pa.record_batch([[partition.value], [None], ["{}"], [onward]], schema=_ARROW)
+                yield pa.record_batch([[partition.value], [None], ["{}"], [None], [onward]], schema=_ARROW)
 
 
 def _batches(
-    walk: int, pages: Generator[Sequence[Record], None, str], verbatim: Verbatim
+    walk: int, pages: Generator[Sequence[Record], None, str], work: Work
 ) -> Generator[pa.RecordBatch, None, str]:
     while True:
         try:
@@ -96,7 +107,7 @@ def _batches(
         except StopIteration as end:
             return str(end.value)
         if records:
-            yield _batch(walk, records, verbatim)
+            yield _batch(walk, records, work)
 
 
 def pages_of(spark: SparkSession, work: Work) -> DataFrame:
@@ -107,11 +118,20 @@ def pages_of(spark: SparkSession, work: Work) -> DataFrame:
     return spark.read.format(RestPages.name()).options(**{_SECRET_OPTION: _packed(work)}).schema(_SCHEMA).load()
 
 
-def _batch(walk: int, records: Sequence[Record], verbatim: Verbatim) -> pa.RecordBatch:
+def _batch(walk: int, records: Sequence[Record], work: Work) -> pa.RecordBatch:
     walks = pa.repeat(pa.scalar(walk, pa.int32()), len(records))
     lines = pa.array([record.text for record in records], pa.string())
-    texts = pa.array([verbatim(record) for record in records], pa.string())
-    return pa.RecordBatch.from_arrays([walks, lines, texts, pa.nulls(len(records), pa.string())], schema=_ARROW)
+    texts = pa.array([work.verbatim(record) for record in records], pa.string())
+    unseen = pa.array([_unseen(record, work.columns) for record in records], pa.list_(pa.string()))
+    onward = pa.nulls(len(records), pa.string())
+    return pa.RecordBatch.from_arrays([walks, lines, texts, unseen, onward], schema=_ARROW)
+
+
+def _unseen(record: Record, columns: frozenset[str]) -> list[str] | None:
+    value = record.value
+    if not isinstance(value, Mapping) or value.keys() <= columns:
+        return None
+    return [name for name, one in value.items() if one is not None and name not in columns] or None
 
 
 def _packed(work: Work) -> str:

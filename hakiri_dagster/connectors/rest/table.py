@@ -18,6 +18,7 @@ from hakiri_dagster.connectors.contract import (
     MALFORMED_COLUMN,
     ONWARD_COLUMN,
     SLICE_COLUMN,
+    UNSEEN_COLUMN,
     Discovery,
     FileState,
     Known,
@@ -137,16 +138,22 @@ class RestTable:
             stretch = Walk(stretch=Stretch(first.after, self.pages_a_segment))
             pages = self._pages(spark, schema, [stretch])
             return Reading(
-                parsed_lines(pages, schema.columns, kept=(ONWARD_COLUMN,), text=TEXT), schema, has_malformed=True
+                parsed_lines(pages, schema.columns, kept=(ONWARD_COLUMN, UNSEEN_COLUMN), text=TEXT),
+                schema,
+                has_malformed=True,
             )
         if cursor is None or self.asked is None:
             everything = [Walk(part=part) for part in self._parts]
-            frame = parsed_lines(self._pages(spark, schema, everything), schema.columns, text=TEXT)
+            frame = parsed_lines(
+                self._pages(spark, schema, everything), schema.columns, kept=(UNSEEN_COLUMN,), text=TEXT
+            )
             return Reading(frame, schema, has_malformed=True)
         by = Cursor.of(schema, cursor, self.label)
         ranges = _ranges(slices, apart=self.asked.asks_apart)
         walks = [self._walk(one, by) for one in ranges]
-        rows = parsed_lines(self._pages(spark, schema, walks), schema.columns, kept=(WALK, LINE_COLUMN), text=TEXT)
+        rows = parsed_lines(
+            self._pages(spark, schema, walks), schema.columns, kept=(WALK, LINE_COLUMN, UNSEEN_COLUMN), text=TEXT
+        )
         told = self.asked.asks_apart or bool(self.hint.parts)
         return Reading(_within(rows, schema, by, ranges, told=told), schema, has_malformed=True)
 
@@ -172,8 +179,8 @@ class RestTable:
             return Sample(collection, page, newest, oldest)
 
     def _pages(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk]) -> DataFrame:
-        verbatim = Verbatim.of(schema.columns)
-        pages = pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), verbatim))
+        verbatim, columns = Verbatim.of(schema.columns), frozenset(column.name for column in schema.columns)
+        pages = pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), verbatim, columns))
         return pages.coalesce(self.max_connections) if len(walks) > self.max_connections else pages
 
     def _walk(self, one: Range, by: Cursor) -> Walk:
@@ -210,7 +217,7 @@ def _within(rows: DataFrame, schema: SourceSchema, by: Cursor, ranges: Sequence[
     malformed = F.when(by.has_position, F.col(MALFORMED_COLUMN)).otherwise(unplaced)
     wanted = [_of(by, walk, [interval for _, interval in one.slices]) for walk, one in enumerate(ranges)]
     inside = reduce(Column.__or__, wanted) if wanted else F.lit(False)
-    marks = [malformed.alias(MALFORMED_COLUMN)]
+    marks = [malformed.alias(MALFORMED_COLUMN), F.col(UNSEEN_COLUMN)]
     if told and ranges:
         marks.append(_slice_of(by, ranges).alias(SLICE_COLUMN))
     names = [quoted(column.name) for column in schema.columns]

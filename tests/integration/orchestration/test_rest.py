@@ -351,3 +351,23 @@ def test_workers_that_are_killed_in_the_middle_of_a_walk_cost_another_walk(shop:
         result = shop.apply()["issues"]
     assert (result["error"], result["rows"]) == (None, 11)
     assert shop.column("issues", "id") == list(range(1, 12))
+
+
+def test_members_without_a_column_are_told_with_their_number(shop: ShopProject) -> None:
+    """The first page shows the columns; what only later pages have is not loaded, and not in silence."""
+    tracker = Tracker()
+    for number in range(1, 4):
+        tracker.put(number, ago(days=80 - number))
+    for number in range(4, 9):
+        tracker.put(number, ago(days=30 - number), extra="x", none=None)
+    with tracked(shop, tracker, **CURSOR):
+        result = shop.apply()["issues"]
+        assert (result["error"], result["rows"]) == (None, 8)
+        told = [warning for warning in result["warnings"] if "have no column" in warning]
+        assert [warning.partition(": ")[2].partition(";")[0] for warning in told] == [
+            "5 value(s) were not loaded, as their members have no column: `extra` (5)"
+        ]
+    with tracked(shop, tracker, columns={"extra": "text"}, **CURSOR):
+        (key,) = [told[0].split()[1].rstrip(":")]
+        shop.again("issues", key)
+    assert shop.rows("SELECT count(extra) FROM raw.issues") == [(5,)]

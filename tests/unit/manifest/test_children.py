@@ -51,6 +51,7 @@ def test_a_child_asks_for_its_parents_records_and_bears_their_key(load: Load) ->
 def test_without_a_cursor_of_its_own_it_is_loaded_whole(load: Load) -> None:
     child = child_of(load, tracker(LABELS, incremental="updated_at"))
     assert (child.cursor, child.mode, child.whole_table) == (None, "delete_missing", True)
+    assert not child.load.fail_on_empty_source, "no list may have an element"
 
 
 def test_its_windows_are_those_of_its_parent(load: Load) -> None:
