@@ -32,6 +32,8 @@ class Said:
     status: int = 200
     headers: Sequence[tuple[str, str]] = ()
     cut: int | None = None
+    stream: Iterator[bytes] | None = None
+    """Sent behind the body, piece by piece as they are taken, and of no length that is told."""
     without_length: bool = False
     """The body ends where the connection does."""
     hangs_up: bool = False
@@ -98,13 +100,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Date", self.date_time_string())
         for name, value in answer.headers:
             self.send_header(name, value)
-        if answer.without_length:
+        if answer.without_length or answer.stream is not None:
             self.send_header("Connection", "close")
         else:
             self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         self.wfile.write(answer.body if answer.cut is None else answer.body[: answer.cut])
-        if answer.cut is not None or answer.without_length or answer.closes:
+        for piece in answer.stream or ():
+            self.wfile.write(piece)
+        if answer.cut is not None or answer.without_length or answer.stream is not None or answer.closes:
             self.close_connection = True
 
     def log_message(self, *_: object) -> None: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -146,6 +147,27 @@ def test_a_body_without_an_end_is_not_read_to_its_end() -> None:
     error = refusal(endless, most_bytes=1 << 20)
     assert "the answer is larger than 1 MiB" in error.what
     assert error.kind == "permanent"
+
+
+def test_ten_gigabytes_are_given_up_before_they_fill_memory() -> None:
+    taken = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal taken
+        piece = b'{"id":1},' * 7000
+        for _ in range((10 << 30) // len(piece)):
+            taken += len(piece)
+            yield piece
+
+    tracemalloc.start()
+    try:
+        error = refusal(in_turn(Said(b"[", stream=pieces())), most_bytes=2 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "the answer is larger than 2 MiB, and was not read to its end" in error.what
+    assert taken < 64 << 20, "no more than fits the buffers of a connection besides"
+    assert peak < 16 << 20
 
 
 def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
