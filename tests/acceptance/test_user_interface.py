@@ -8,10 +8,12 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from hakiri_dagster.hooks.signed_post import send
 from tests.acceptance.browser import keep_screenshot, opened_page, see, visit
 from tests.acceptance.command_line import ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
@@ -30,6 +32,8 @@ MONTHS = _recent_months(6)
 ORDERS = "order_id,placed_at,total\n" + "".join(f"{n},{MONTHS[n % 6]}-01,{n}.50\n" for n in range(60))
 GUESTS = "guest_id,signed_up\n1,2024-01-05\n2,2021-02-30\n"
 
+HOOK_SECRET = "a-secret-of-some-length"
+
 DAEMON_PATIENCE_MS = 120_000
 """Dagster's daemon looks at backfills twice a minute: once to begin, once more to see that it is done."""
 
@@ -40,6 +44,7 @@ class Served:
     process: Running
     page: Page
     receiver: SpanReceiver
+    inbox_port: int
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +94,26 @@ def served(new_project: NewProject) -> Iterator[Served]:
             ],
         }
     )
+    project.env["HOOK_SECRET"] = HOOK_SECRET
+    project.pipeline(
+        {
+            "id": "calls",
+            "source": files,
+            "tables": [{"name": "calls", "path": "data/calls/", "load": {"mode": "append"}}],
+            "triggers": [{"type": "webhook", "secret": "${HOOK_SECRET}"}],
+        }
+    )
+    project.file("data/calls/1.csv", "call_id\n1\n")
     applied = project.hakiri("apply", "--json")
     assert (applied.code, "duplicate_key_seat: 2 of 4 row(s)" in applied.out) == (1, True), applied
-    port = _free_port()
+    port, inbox_port = _free_port(), _free_port()
     with span_receiver() as receiver:
         collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}
-        process = project.start("serve", "--port", str(port), env=collector)
+        process = project.start("serve", "--port", str(port), "--inbox-port", str(inbox_port), env=collector)
         assert eventually(lambda: _answers(port) or process.poll() is not None)
         assert process.poll() is None, process.communicate()
         with opened_page(f"http://127.0.0.1:{port}") as page:
-            yield Served(project, process, page, receiver)
+            yield Served(project, process, page, receiver, inbox_port)
 
 
 def test_the_catalog_shows_every_table_in_the_group_of_its_pipeline(served: Served) -> None:
@@ -167,10 +182,32 @@ def test_an_alert_shows_as_an_observation_with_its_reason(served: Served) -> Non
 
 
 def test_schedules_and_sensors_are_there_and_running(served: Served) -> None:
-    visit(served.page, "/automation", "shop", "_planner", "_killed_runs", "_stale_leases", "_alerts")
+    visit(served.page, "/automation", "shop", "_planner", "_killed_runs", "_stale_leases", "_alerts", "_deliveries")
     see(served.page, "Scheduled")
-    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(5)
+    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(6)
     keep_screenshot(served.page, "automation")
+
+
+def test_a_signed_webhook_starts_its_pipeline_and_is_shown_with_its_run(served: Served) -> None:
+    served.project.file("data/calls/2.csv", "call_id\n2\n")
+    sent = send(
+        f"http://127.0.0.1:{served.inbox_port}/hooks/calls",
+        {"call": 2},
+        secret=HOOK_SECRET,
+        idempotency_key="call-2",
+        allow_loopback=True,
+    )
+    assert sent.status == 202
+
+    def told() -> dict[str, Any]:
+        (delivery,) = served.project.hakiri("deliveries", "calls", "--json").document["deliveries"]
+        return dict(delivery)
+
+    assert eventually(lambda: told()["state"] == "done")
+    (run_id,) = told()["run_ids"]
+    assert served.project.rows("SELECT call_id FROM public.calls ORDER BY 1") == [(1,), (2,)]
+    visit(served.page, f"/runs/{run_id}", "Success")
+    keep_screenshot(served.page, "delivery")
 
 
 def test_clicking_materialize_loads_all_partitions_again_and_shows_when_they_are_done(served: Served) -> None:
@@ -205,7 +242,7 @@ def test_ctrl_c_stops_everything(served: Served) -> None:
 
 def test_a_serve_that_is_killed_takes_everything_along(served: Served) -> None:
     port = _free_port()
-    process = served.project.start("serve", "--port", str(port))
+    process = served.project.start("serve", "--port", str(port), "--inbox-port", str(_free_port()))
     assert eventually(lambda: _answers(port) or process.poll() is not None)
     told = served.project.hakiri("serve", "--port", str(port))
     assert (told.code, f"port {port} is in use" in told.err) == (2, True), told
