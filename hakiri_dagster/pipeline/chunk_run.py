@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 
 from hakiri_dagster.connectors.contract import Discovery
 from hakiri_dagster.destinations.contract import Target
@@ -35,11 +36,13 @@ from hakiri_dagster.pipeline.row_counts import tell_of_an_unusual_row_count
 from hakiri_dagster.pipeline.row_refusals import nothing_left, too_many_refused
 from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside, set_aside
+from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.steps import ChunkStep, FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.parts import part_name
 from hakiri_dagster.planning.phases import Phase
 
 Step = ChunkStep | RaisedAlert
@@ -105,9 +108,10 @@ def _waits(on: str) -> str:
     return f"it waits for chunk {on}, which comes before it"
 
 
-def _stopped(way: Way) -> bool:
-    """Chunks that go in order stop at the first that fails, be it at its publish, of which `totals` tell."""
-    return way.table.in_order and bool(way.totals.errors)
+def _stopped(way: Way, survey: Survey, claim: ClaimedSlice) -> bool:
+    """Chunks that go in order stop at the first of their part that fails, be it at its publish, of which `totals`
+    tell."""
+    return survey.in_order and part_name(claim.key) in way.totals.failed_parts
 
 
 def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hooks: bool) -> Iterator[ChunkStep]:
@@ -124,14 +128,14 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hook
         yield from (failed(way, claim, obstacle) for claim in readable)
         return
     for group in passes(readable, way.source.slices_a_pass):
-        if not _stopped(way):
+        going = [claim for claim in group if not _stopped(way, survey, claim)]
+        if going:
             with place_of_a_pass(way):
-                yield from _load_pass(way, survey, target, group)
+                yield from _load_pass(way, survey, target, going)
     if target.retyped and way.totals.chunks:
         _settle(way, survey)
-    if _stopped(way):
-        left = (claim.key for claim in readable if not claim.settled)
-        yield from (SkippedChunk(key, "a chunk before it failed, so it stays pending", published=False) for key in left)
+    left = (claim.key for claim in readable if not claim.settled and _stopped(way, survey, claim))
+    yield from (SkippedChunk(key, "a chunk before it failed, so it stays pending", published=False) for key in left)
 
 
 def _settle(way: Way, survey: Survey) -> None:
@@ -145,16 +149,19 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
     retries = Retries(way)
     while left:
         try:
-            for claim, step in _steps(way, survey, target, tuple(left)):
-                left.remove(claim)
-                yield step
-                if _stopped(way):
-                    return
+            with closing(_steps(way, survey, target, tuple(left))) as steps:
+                for claim, step in steps:
+                    left.remove(claim)
+                    yield step
+                    if any(_stopped(way, survey, other) for other in left):
+                        break  # what was read of its part is not published; the others are read once more
+            left = [claim for claim in left if not _stopped(way, survey, claim)]
         except HakiriError as error:
             if retries.again(error):
                 continue
-            if way.table.in_order:
-                yield failed(way, left[0], error)
+            if survey.in_order:
+                first = {part_name(claim.key): claim for claim in reversed(left)}
+                yield from (failed(way, claim, error) for claim in first.values())
             elif len(left) > 1 and survey.shape == "files":  # the others need not wait for a broken file
                 for claim in left:
                     yield from _load_pass(way, survey, target, [claim])
@@ -165,9 +172,9 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
 
 def _steps(
     way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]
-) -> Iterator[tuple[ClaimedSlice, ChunkStep]]:
+) -> Generator[tuple[ClaimedSlice, ChunkStep]]:
     phase = survey.phase
-    ahead = way.table.backfill.parallelism if way.destination.parallel_prepare(way.table, target) else 1
+    ahead = parallelism_of(way.table, way.source.hint) if way.destination.parallel_prepare(way.table, target) else 1
     with way.trace.reading(len(group)) as read, staged(way, survey, target, group) as stage:
         stage.when_read(read)
         stage.tally_source(way.destination)  # before a load locks its target

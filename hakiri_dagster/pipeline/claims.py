@@ -77,13 +77,13 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
     owed = survey.owed(wanted)
     remember(way.audit, survey, owed)
     turn = _turn(survey, wanted, owed)
-    waiting = dict.fromkeys((due.key for due in turn.waiting), turn.on or "")
+    waiting = dict(turn.on)
     if not turn.ready:
         yield Claimed((), (), (), waiting)
         return
     store = way.audit.chunks
     claims = _leased(way, turn.ready, [due.key for due in owed.busy])
-    if way.table.in_order:
+    if survey.in_order:
         claims, behind = _first_in_turn(store, turn, claims)
         waiting |= behind
     ttl = way.settings.lease_ttl_seconds
@@ -101,17 +101,23 @@ def _turn(survey: Survey, wanted: Wanted, owed: Due) -> Turns:
     slices = survey.meant(wanted, owed)
     if survey.shape == "segments":
         _refuse_later_segment(survey, wanted, owed, slices)
-    if not survey.table.in_order:
+    if not survey.in_order:
         return Turns(tuple(slices))
     turn = turns((*owed.slices, *owed.busy), {due.key for due in slices})
     if turn.waiting and not wanted.due_only:
+        first = turn.waiting[0].key
         raise OutOfOrder(
-            f"chunk {turn.waiting[0].key} comes after {turn.on}, which is owed and not loaded yet: "
-            f"load mode {survey.table.mode} publishes in order",
+            f"chunk {first} comes after {turn.on[first]}, which is owed and not loaded yet: {_why_in_order(survey)}",
             where=survey.table.label,
-            hint=f"load {turn.on} first, or all that is due with `hakiri apply {survey.table.pipeline_id}`",
+            hint=f"load {turn.on[first]} first, or all that is due with `hakiri apply {survey.table.pipeline_id}`",
         )
     return turn
+
+
+def _why_in_order(survey: Survey) -> str:
+    if survey.table.in_order:
+        return f"load mode {survey.table.mode} publishes in order"
+    return f"a cursor of the kind {survey.source.hint.kind} is loaded in order within each stream"
 
 
 def _refuse_later_segment(survey: Survey, wanted: Wanted, owed: Due, slices: Sequence[DueSlice]) -> None:
@@ -135,7 +141,7 @@ def _first_in_turn(store: ChunkStore, turn: Turns, claims: Claims) -> tuple[Clai
     _give_back(store, [claim for claim in claims.claimed if claim.key in behind])
     kept = {claim.key: claim for claim in claims.claimed if claim.key not in behind}
     ordered = tuple(kept[due.key] for due in ready.ready if due.key in kept)
-    return replace(claims, claimed=ordered), dict.fromkeys(behind, ready.on or "")
+    return replace(claims, claimed=ordered), dict(ready.on)
 
 
 def _leased(way: Way, slices: Sequence[DueSlice], seen_held: Sequence[str]) -> Claims:

@@ -13,6 +13,7 @@ from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.pipeline.claims import kept_alive
 from hakiri_dagster.pipeline.retries import retried
+from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.way import Way
 
 _LOOK_AGAIN_SECONDS: Final = 1.0
@@ -22,7 +23,8 @@ _LOOK_AGAIN_SECONDS: Final = 1.0
 def place_of_a_pass(way: Way) -> Iterator[None]:
     """When another pass ends is not known: whoever waits looks again each second."""
     places, ttl, table = way.audit.pass_places, way.settings.lease_ttl_seconds, way.table
-    of = PassOf(table.pipeline_id, table.name, way.holder, table.backfill.parallelism, way.max_parallel_chunks)
+    parallelism = parallelism_of(table, way.source.hint)
+    of = PassOf(table.pipeline_id, table.name, way.holder, parallelism, way.max_parallel_chunks)
     number: int | None = None
     try:
         while not (turn := retried(way, partial(places.ask, of, is_dead, number=number, ttl_seconds=ttl))).begins:

@@ -130,6 +130,11 @@ class Survey:
             yield from validators.objections(validation.dataset_level.validators, kinds)
 
     @property
+    def in_order(self) -> bool:
+        """Its chunks are published one after the other: all of them, or those of each part."""
+        return self.table.in_order or (self.shape == "cursor" and self.source.hint.in_order)
+
+    @property
     def from_files(self) -> bool:
         return bool(self.discovery.files)
 
@@ -141,7 +146,7 @@ class Survey:
     def due_in_turn(self) -> tuple[str, ...]:
         """As many ticks take them: those that failed last, and of these the least tried first. So nothing that fails
         again and again holds up what is new."""
-        if self.table.in_order:
+        if self.in_order:
             return tuple(due.key for due in in_cursor_order((*self.due.slices, *self.due.busy)))
         tries = {state.key: state.attempts for state in self.states if state.status == "failed"}
         return tuple(sorted(self.due_keys, key=lambda key: tries.get(key, 0)))

@@ -65,6 +65,8 @@ class Totals:
     rows: int = 0
     bytes: int = 0
     errors: list[HakiriError] = field(default_factory=list)
+    failed_parts: set[str] = field(default_factory=set)
+    """The names of the parts of which a chunk has failed; "" is a table without parts."""
     rows_read: list[int] = field(default_factory=list)
     """Slice by slice: rows that were set aside count as well."""
 
