@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import dagster as dg
@@ -10,6 +11,7 @@ import dagster as dg
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Project, Table
+from hakiri_dagster.orchestration.arrivals import file_arrival_sensor
 from hakiri_dagster.orchestration.assets import table_asset
 from hakiri_dagster.orchestration.dagster_home import PROJECT_VARIABLE
 from hakiri_dagster.orchestration.delivery_sensor import delivery_sensors
@@ -39,7 +41,7 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],
         schedules=[pipeline_schedule(pipeline, partitions) for pipeline in project.pipelines if pipeline.schedule],
         sensors=[
-            planner_sensor(project.pipelines, partitions),
+            *_sensors(project, partitions),
             killed_runs,
             stale_leases,
             alerts,
@@ -53,6 +55,12 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
         },
         executor=dg.in_process_executor,  # a killed run must not leave a step alive that is free to commit
     )
+
+
+def _sensors(project: Project, partitions: Mapping[str, dg.PartitionsDefinition]) -> Iterator[dg.SensorDefinition]:
+    yield planner_sensor(project.pipelines, partitions)
+    if any(pipeline.files_trigger is not None for pipeline in project.pipelines):
+        yield file_arrival_sensor(project.pipelines, partitions)
 
 
 def _sources(tables: tuple[Table, ...], upstream: dict[str, dg.AssetKey]) -> list[dg.AssetSpec]:

@@ -24,6 +24,7 @@ AlertKind = Literal[
     "unchecked_key",
     "foreign_message",
     "queue_trouble",
+    "trigger_failed",
 ]
 Severity = Literal["warning", "error"]
 

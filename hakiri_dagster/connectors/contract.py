@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Part, Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
@@ -251,6 +252,15 @@ class SourceTable(Protocol):
     ) -> Reading:
         """All slices in one pass. Malformed lines come along, marked; nothing is dropped or nulled. `tallied`: the
         reading's `tally` will be asked for. `twice`: the rows are read more than once, and should be the same again."""
+        ...
+
+
+@runtime_checkable
+class OfFiles(Protocol):
+    """A table whose files can be listed."""
+
+    def stamps(self) -> tuple[Stamp, ...]:
+        """Those that are there now, unread."""
         ...
 
 

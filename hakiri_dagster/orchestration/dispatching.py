@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -24,8 +25,6 @@ class Dispatcher:
     project: OpenProject
     instance: dg.DagsterInstance
     partitions: Mapping[str, dg.PartitionsDefinition]
-    by_sensor: bool = False
-    """Dagster takes a run key of a sensor only once, however much later; one of a schedule once a tick."""
     requests: list[dg.RunRequest] = field(default_factory=list)
     occasion: str = field(default_factory=lambda: str(uuid4()))
 
@@ -36,24 +35,52 @@ class Dispatcher:
         reconcile(self.instance, table, definition, survey)
         return survey
 
-    def dispatch(self, survey: Survey, *, retry: bool = True) -> int:
-        """Answers how many runs that makes. `retry`: chunks that failed are tried again."""
-        table = survey.table
+    def dispatch(self, survey: Survey) -> None:
+        """As a tick of a schedule does it: what is due, also what has failed."""
         if not survey.due_keys:
-            self.project.tell_of_a_miss(table, survey)
-        taken = to_dispatch(
+            self.project.tell_of_a_miss(survey.table, survey)
+        self.requests += self._requests(survey, self._taken(survey))
+
+    def _requests(self, survey: Survey, taken: tuple[str, ...]) -> list[dg.RunRequest]:
+        table = survey.table
+        ranges = tick_ranges(table, self.partitions[table.label], survey, taken, self.instance)
+        return [chunks.run_request(self.occasion, survey.phase) for chunks in ranges]
+
+    def _taken(self, survey: Survey, *, retry: bool = True, leave: Collection[str] = ()) -> tuple[str, ...]:
+        table = survey.table
+        held = self.project.held_by_the_living(table) if survey.due.busy else frozenset()
+        return to_dispatch(
             survey.due_in_turn,
             at_most=table.backfill.max_chunks_per_tick,
-            held=self.project.held_by_the_living(table) if survey.due.busy else (),
+            held={*held, *leave},
             failed=survey.failed_keys,
             retry=retry,
             in_order=table.in_order,
         )
-        ranges = tick_ranges(table, self.partitions[table.label], survey, taken, self.instance)
-        for chunks in ranges:
-            request = chunks.run_request(self.occasion, survey.phase)
-            self.requests.append(of_a_sensor(request) if self.by_sensor else request)
-        return len(ranges)
 
     def miss(self, table: Table, error: HakiriError) -> None:
         self.project.tell_of_a_miss(table, error)
+
+
+@dataclass
+class TriggeredDispatcher(Dispatcher):
+    """Of a tick that no clock but a change has brought about. What came to nothing is not started again until the next
+    change: runs that fail, are refused or are canceled would else follow each other without end. `taken`: which chunks
+    were started last, by table, from tick to tick."""
+
+    taken: dict[str, str] = field(default_factory=dict)
+
+    def start(self, survey: Survey, *, changed: bool, leave: Collection[str] = ()) -> str:
+        """Answers what is to be said of it. `leave`: chunks that are not to be loaded yet."""
+        label = survey.table.label
+        if survey.refusals:
+            return f"{label}: {survey.refusals[0]}"
+        keys = self._taken(survey, retry=changed, leave=leave)
+        mark = hashlib.sha256(repr(keys).encode()).hexdigest()
+        if not keys and not survey.owed_hooks:
+            return f"{label}: nothing to start"
+        if not changed and self.taken.get(label) == mark:
+            return f"{label}: {len(keys)} chunk(s) were started before, and are still to be loaded"
+        self.taken[label] = mark
+        self.requests += [of_a_sensor(request) for request in self._requests(survey, keys)]
+        return f"{label}: started"

@@ -1,6 +1,7 @@
 """The planner: one sensor for all pipelines. What their sources have grown by becomes chunks and partitions."""
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import dagster as dg
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.durations import parse_duration
 from hakiri_dagster.manifest.tables import Pipeline, Table
-from hakiri_dagster.orchestration.dispatching import Dispatcher
+from hakiri_dagster.orchestration.dispatching import TriggeredDispatcher
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.resources import OpenProject
@@ -43,8 +44,10 @@ def planner_sensor(
     def plan(
         context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        tick = _Tick(Dispatcher(project, context.instance, partitions, by_sensor=True), wanted, triggered)
+        taken = json.loads(context.cursor) if context.cursor else {}
+        tick = _Tick(TriggeredDispatcher(project, context.instance, partitions, taken=taken), wanted, triggered)
         tick.look_at(looked_at)
+        context.update_cursor(json.dumps({label: mark for label, mark in taken.items() if label in partitions}))
         yield from tick.dispatcher.requests
         if not tick.dispatcher.requests:
             yield dg.SkipReason("; ".join(tick.told) or "nothing new")
@@ -54,7 +57,7 @@ def planner_sensor(
 
 @dataclass
 class _Tick:
-    dispatcher: Dispatcher
+    dispatcher: TriggeredDispatcher
     wanted: Mapping[OF_TABLE, timedelta]
     triggered: Mapping[str, timedelta]
     told: list[str] = field(default_factory=list)
@@ -95,7 +98,7 @@ class _Tick:
             if runs_under_way(self.dispatcher.instance, [table]):
                 now = before or ""  # so that the look after the run finds the change once more
             else:
-                self.dispatcher.dispatch(survey, retry=now != before)
+                self.dispatcher.start(survey, changed=now != before)
         shown = self._shown(table)
         self.dispatcher.project.end_look(table, said=now, shown=shown, surveyed=True)
         self.told.append(f"{table.label}: {len(survey.due_keys)} due, {survey.phase}")

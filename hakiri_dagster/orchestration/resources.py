@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from hakiri_dagster.audit.alerts import AlertRecord
+from hakiri_dagster.audit.alerts import Alert, AlertRecord
 from hakiri_dagster.audit.looks import Looks
 from hakiri_dagster.connectors.contract import SparkProvider
 from hakiri_dagster.engine.process_identity import is_dead
@@ -24,10 +24,12 @@ from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
 from hakiri_dagster.pipeline.glance import glance
 from hakiri_dagster.pipeline.live_checks import LiveTable
 from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.shapes import shape_of
 from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.pipeline.sweeping import Swept, sweep_leases
 from hakiri_dagster.pipeline.told_progress import RunProgress
 from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.settings import Settings
 
 
@@ -74,6 +76,17 @@ class OpenProject:
 
     def glance(self, table: Table) -> str:
         return glance(table, self._runtime.source(table), self._runtime.audit, self._runtime.open_spark)
+
+    def stamps(self, table: Table) -> tuple[Stamp, ...]:
+        return self._runtime.stamps(table)
+
+    def loads_file_by_file(self, table: Table) -> bool:
+        return shape_of(table, self._runtime.source(table)) == "files"
+
+    def tell_of_a_trigger(self, table: Table, kind: str, error: HakiriError) -> None:
+        """What a trigger waits for cannot be looked at, so that nothing would start the pipeline."""
+        alert = Alert("trigger_failed", f"the trigger `{kind}` cannot work: {error.what}", "error", subject=kind)
+        self._runtime.audit.alerts.raise_(table.pipeline_id, table.name, alert, None)
 
     def sweep_leases(self) -> Swept:
         return sweep_leases(self._runtime)

@@ -16,7 +16,7 @@ from hakiri_dagster.audit.database import AuditDb, audit_place, open_audit, open
 from hakiri_dagster.audit.rate_budgets import BudgetOf, Of, User
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.budgets import request_budget
-from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
+from hakiri_dagster.connectors.contract import OfFiles, SourceTable, SparkProvider
 from hakiri_dagster.connectors.network import FreePermits, Network, Permits
 from hakiri_dagster.connectors.permits import SharedPermits
 from hakiri_dagster.connectors.registry import source_table
@@ -38,6 +38,7 @@ from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.trace import Untraced
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
+from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
 from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.settings import Settings
@@ -126,6 +127,11 @@ class Runtime:
         if table.streams:
             open_stream(table, self.settings)
         return source_table(table, self._with_url(table.source), self.network(table, run_id))
+
+    def stamps(self, table: Table) -> tuple[Stamp, ...]:
+        """The files of a table as they are listed now."""
+        source = self.source(table)
+        return source.stamps() if isinstance(source, OfFiles) else ()
 
     def network(self, table: Table, run_id: str) -> Network:
         """What the table's source may reach, and how often."""

@@ -61,6 +61,14 @@ class Place:
         is_folder = os.path.isdir(source) or (format_of(source) is None and not glob.has_magic(source))
         return os.path.normpath(os.path.join(source, self.table) if is_folder else source)
 
+    @property
+    def is_folder(self) -> bool:
+        """Files may be put there: a folder that is there, or the one below which a glob looks."""
+        fixed = self.pattern
+        while glob.has_magic(fixed):
+            fixed = os.path.dirname(fixed)
+        return os.path.isdir(fixed)
+
     def listing(self) -> Listing:
         warnings: list[str] = []
         paths = sorted(self._paths())

@@ -36,7 +36,8 @@ from hakiri_dagster.connectors.files.read_errors import explain_read_error, told
 from hakiri_dagster.connectors.files.source_lines import Begins, Lookup
 from hakiri_dagster.connectors.files.splits import Splits, splits_of
 from hakiri_dagster.connectors.files.types import quoted
-from hakiri_dagster.errors import SourceError
+from hakiri_dagster.errors import NothingThere, SourceError
+from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema, is_ours
@@ -68,6 +69,16 @@ class FilesTable:
     @property
     def lineage(self) -> tuple[str, ...]:
         return "files", *(part for part in PurePath(self.place.pattern).parts if part != "/")
+
+    def stamps(self) -> tuple[Stamp, ...]:
+        """The files that are there now, unread. A folder may be empty; one that is not there is an error."""
+        try:
+            files = self.place.listing().files
+        except NothingThere:
+            if not self.place.is_folder:
+                raise
+            files = ()
+        return tuple(Stamp(file.path, file.size, file.mtime_ns) for file in files)
 
     def discover(
         self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
