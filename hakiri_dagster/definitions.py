@@ -24,18 +24,21 @@ from hakiri_dagster.orchestration.queue_sensor import queue_sensors
 from hakiri_dagster.orchestration.resources import project_resource, spark_resource
 from hakiri_dagster.orchestration.schedules import pipeline_schedule
 from hakiri_dagster.orchestration.sensors import alerts, killed_runs, stale_leases
-from hakiri_dagster.pipeline.runtime import stored_plans
+from hakiri_dagster.pipeline.runtime import stored_chunks, stored_plans
 from hakiri_dagster.settings import Settings
 
 
 def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
-    plans = stored_plans(project)
+    plans, chunks = stored_plans(project), stored_chunks(project)
     sources = {table.label: source_table(table) for table in project.tables}
     partitions = {t.label: partitions_of(t, sources[t.label], plans.get(t.label)) for t in project.tables}
     upstream = {label: source_key(source.lineage, project.root) for label, source in sources.items()}
     return dg.Definitions(
         assets=[
-            *(table_asset(t, partitions[t.label], upstream[t.label], project.root) for t in project.tables),
+            *(
+                table_asset(t, partitions[t.label], upstream[t.label], project.root, chunks.get(t.label, 0))
+                for t in project.tables
+            ),
             *_sources(project.tables, upstream),
         ],
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],

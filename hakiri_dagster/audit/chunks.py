@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, case, null, or_, select, update
+from sqlalchemy import Connection, Row, case, func, null, or_, select, update
 
 from hakiri_dagster.audit.chunk_rows import Values, bounds_from_json, from_row, to_values
 from hakiri_dagster.audit.claiming import ClaimRequest, HolderIsDead, claim_rows
@@ -34,6 +34,18 @@ class ChunkReader:
         """Of every plan the table ever had: older ones tell what is published."""
         query = select(PIPELINE_CHUNKS).where(*of_table(pipeline_id, table)).order_by(_C.chunk_id)
         return self._transactions.read(lambda c: tuple(map(from_row, c.execute(query))))
+
+    def numbers(self) -> dict[tuple[str, str], int]:
+        """Of all tables at once, with those of earlier plans."""
+        query = select(_C.pipeline_id, _C.table_name, func.count()).group_by(_C.pipeline_id, _C.table_name)
+        return {
+            (pipeline, table): n for pipeline, table, n in self._transactions.read(lambda c: c.execute(query).all())
+        }
+
+    def reached(self, pipeline_id: str, table: str) -> int | None:
+        """The highest cursor that is committed: one column of what may be a hundred thousand rows."""
+        query = select(_C.cursor_committed).where(*of_table(pipeline_id, table), _C.cursor_committed.is_not(None))
+        return self._transactions.read(lambda c: max(map(int, c.execute(query).scalars()), default=None))
 
     def held(self, pipeline_id: str, table: str, holder_is_dead: HolderIsDead) -> tuple[BusyChunk, ...]:
         """Chunks that somebody who lives works on."""

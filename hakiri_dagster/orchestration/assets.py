@@ -50,15 +50,22 @@ from hakiri_dagster.pipeline.trace import Trace
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.planning.segments import is_segment
 
-CHUNKS_PER_RUN = 100
-"""A run reads its chunks in one pass: fewer process starts and fewer scans, against more disk for candidates."""
-
 OUTPUT = "rows"
+
+_FEWEST_CHUNKS = 100
+_MOST_RUNS = 50
+
+
+def chunks_per_run(partitions: int) -> int:
+    """Each run starts a process and plans its whole table. With as many chunks in each, however many a table has, that
+    would cost more for each chunk the more there are."""
+    return max(_FEWEST_CHUNKS, -(-partitions // _MOST_RUNS))
 
 
 def table_asset(
-    table: Table, partitions: dg.PartitionsDefinition, upstream: dg.AssetKey, root: Path
+    table: Table, partitions: dg.PartitionsDefinition, upstream: dg.AssetKey, root: Path, chunks: int = 0
 ) -> dg.AssetsDefinition:
+    """`chunks`: about how many the table has, as far as is known."""
     specs = check_specs(table, partitions_of_checks(partitions))
 
     @dg.multi_asset(
@@ -78,7 +85,7 @@ def table_asset(
             )
         },
         partitions_def=partitions,
-        backfill_policy=dg.BackfillPolicy.multi_run(CHUNKS_PER_RUN),
+        backfill_policy=dg.BackfillPolicy.multi_run(chunks_per_run(chunks)),
         check_specs=specs,
         can_subset=True,  # so that a check can be executed alone
         deps=[upstream],

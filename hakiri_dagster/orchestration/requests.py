@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.orchestration.assets import CHUNKS_PER_RUN
+from hakiri_dagster.orchestration.assets import chunks_per_run
 from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, OCCASION_TAG, PHASE_TAG, TABLE_TAG, asset_key
 from hakiri_dagster.orchestration.part_partitions import open_windows, ranges_of
 from hakiri_dagster.orchestration.partitions import ordered_keys
@@ -73,7 +73,7 @@ def chunk_ranges(
     keys = {key for key in due if key in known}
     last = open_windows(ordered)
     keys |= {last.get(part_name(key), ordered[-1]) for key in due if key not in known}
-    return [ChunkRange(table, *found) for found in ranges_of(partitions, ordered, keys, CHUNKS_PER_RUN)]
+    return [ChunkRange(table, *found) for found in ranges_of(partitions, ordered, keys, chunks_per_run(len(ordered)))]
 
 
 def range_for_hooks(

@@ -16,8 +16,7 @@ def note_cursor(way: Way, survey: Survey) -> None:
     name, kind = cursor_of(way.table), survey.discovery.cursor_kind
     if name is None or kind is None:
         return
-    states = way.audit.chunks.states(way.table.pipeline_id, way.table.name)
-    reached = max((s.cursor_committed for s in states if s.cursor_committed is not None), default=None)
+    reached = way.audit.chunks.reached(way.table.pipeline_id, way.table.name)
     if reached is not None:
         way.audit.cursors.put(way.table.pipeline_id, way.table.name, {name: shown_position(kind, reached)})
 

@@ -63,6 +63,12 @@ def stored_plans(project: Project) -> dict[str, StoredPlan]:
         return {f"{pipeline}/{table}": plan for (pipeline, table), plan in audit.tables.plans().items()}
 
 
+def stored_chunks(project: Project) -> dict[str, int]:
+    """How many there are, by table label."""
+    with open_audit_view(project.audit_url, project.state_dir) as audit:
+        return {f"{pipeline}/{table}": number for (pipeline, table), number in audit.chunks.numbers().items()}
+
+
 @contextmanager
 def _garbage_kept() -> Iterator[None]:
     """Of a hundred thousand chunks there are a million small values that stay: looking for garbage among them again and

@@ -13,7 +13,7 @@ from random import Random
 
 from tests.acceptance.command_line import Done, ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
-from tests.acceptance.victims import Killer
+from tests.acceptance.victims import FATAL, Killer
 
 MONTHS = [f"{year}-{month:02}" for year in range(2000, 2026) for month in range(1, 13)]
 ROWS_A_MONTH = 5
@@ -57,11 +57,15 @@ class Backfill:
         apply = self._going_until(moment)
         time.sleep(self.random.uniform(0, 0.1))
         victim = self.killer.kill_any(apply)
+        if victim in FATAL:
+            apply.communicate()
+            self.apply = None
         print(f"{victim} killed at {moment}", flush=True)  # noqa: T201
 
     def crashed_at(self, moment: int) -> None:
-        self._going_until(moment)
+        apply = self._going_until(moment)
         self.project.kill_everything()
+        apply.communicate()
         published = {key for (key,) in self.project.rows("SELECT chunk_key FROM hakiri.ledger")}
         again = self.project.hakiri("apply", "--json")
         assert again.code == 0, again
@@ -79,8 +83,8 @@ class Backfill:
 
     def _started_again(self, ended: Running | None) -> Running:
         if ended is not None:
-            ended.communicate()
-            assert ended.returncode != 0, "it ended well before all was loaded"
+            out, err = ended.communicate()
+            assert ended.returncode != 0, f"it ended well before all was loaded: {out}{err}"
         return self.project.start("apply", "--json")
 
     def _published(self) -> int:
