@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ from hakiri_dagster.engine.java import ensure_java
 from hakiri_dagster.engine.shipped_package import package_archive, write_package
 from hakiri_dagster.engine.spark_config import ITS_OWN, PACKAGE_MARK, is_local, is_remote, spark_config, workers_python
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
-from hakiri_dagster.errors import EngineAway
+from hakiri_dagster.errors import EngineAway, EngineLost
 from hakiri_dagster.settings import Settings
 
 __all__ = [
@@ -58,7 +58,15 @@ def open_session(settings: Settings, state_dir: Path) -> SparkSession:
     builder = SparkSession.builder
     for key, value in spark_config(settings, state_dir).items():
         builder = builder.config(key, value)
-    return prepare_session(opened_apart(builder.getOrCreate, settings), state_dir)
+
+    def opened() -> SparkSession:
+        with translate_spark_errors():
+            return prepare_session(opened_apart(builder.getOrCreate, settings), state_dir)
+
+    try:
+        return opened()
+    except EngineLost:  # it was of a Connect server that has been started again since, as this first word to it told
+        return opened()
 
 
 def opened_apart(open_one: Callable[[], SparkSession], settings: Settings) -> SparkSession:
@@ -130,9 +138,12 @@ def _ship_package(session: SparkSession, state_dir: Path) -> None:
 
 
 def living_session(session: SparkSession, settings: Settings, state_dir: Path) -> SparkSession:
-    """dagster-pyspark's resource hands out its first session for ever, also when the JVM behind it has died."""
-    if connect_is_in_use() or SparkSession._instantiatedSession is session:
-        return prepare_session(session, state_dir)
+    """dagster-pyspark's resource hands out its first session for ever, also when what is behind it has died."""
+    if not connect_is_in_use():
+        return session if SparkSession._instantiatedSession is session else open_session(settings, state_dir)
+    with suppress(EngineLost):
+        if not session.is_stopped:  # type: ignore[attr-defined]  # Connect's sessions know
+            return prepare_session(session, state_dir)
     return open_session(settings, state_dir)
 
 

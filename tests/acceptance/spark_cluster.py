@@ -59,7 +59,7 @@ class SparkCluster:
         try:
             with urllib.request.urlopen(self.page, timeout=5) as answer:
                 told: Any = json.load(answer)
-        except urllib.error.URLError:  # the master is there before its page
+        except (urllib.error.URLError, json.JSONDecodeError):  # the master is there before its page
             return 0
         return int(told["aliveworkers"])
 
@@ -92,7 +92,12 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
 
 @contextmanager
 def _daemon(folder: Path, name: str, arguments: Sequence[str]) -> Iterator[None]:
-    env = {**_environment(), "JAVA_HOME": str(ensure_java()), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": "127.0.0.1"}
+    env = {
+        **_environment(),
+        "JAVA_HOME": str(ensure_java()),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
             [str(SPARK_HOME / "bin" / "spark-class"), name, *arguments],
