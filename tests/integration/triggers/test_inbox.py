@@ -173,6 +173,7 @@ def test_only_posts_are_taken(senders: Senders, method: str) -> None:
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read(senders: Senders, audit: AuditDb) -> None:
     assert senders.signed(b"1" * 4097)[0] == 413
+    assert senders.signed(b"1" * 2_000_000)[0] == 413  # a sender that is still at it gets its answer, too
     head = b"POST /hooks/shop HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n"
     assert senders.raw(head + b"\r\n").startswith(b"HTTP/1.1 413 ")
     assert senders.raw(head + b"Expect: 100-continue\r\n\r\n").startswith(b"HTTP/1.1 413 ")
