@@ -37,7 +37,14 @@ def part_of(bounds: Bounds) -> Part | None:
 
 
 def within_part(bounds: Bounds, part: Part | None) -> Bounds:
-    return replace(bounds, part=part) if isinstance(bounds, CursorRange | NullCursor) else bounds
+    """Not by `replace`: there may be a hundred thousand of them."""
+    match bounds:
+        case CursorRange(interval):
+            return CursorRange(interval, part)
+        case NullCursor():
+            return NullCursor(part)
+        case _:
+            return bounds
 
 
 def chunk_in(part: Part, chunk: Chunk) -> Chunk:
@@ -105,10 +112,13 @@ def _in(part: Part, due: Due) -> Due:
 
     def slices(found: Iterable[DueSlice]) -> tuple[DueSlice, ...]:
         return tuple(
-            replace(
-                one,
-                slice=Slice(chunk_in(part, one.slice.chunk), within_part(one.slice.bounds, part)),
-                supersedes=keys(one.supersedes),
+            DueSlice(
+                Slice(chunk_in(part, one.slice.chunk), within_part(one.slice.bounds, part)),
+                one.attempts,
+                one.settles,
+                one.mark_at_most,
+                one.seen,
+                keys(one.supersedes),
             )
             for one in found
         )

@@ -15,6 +15,7 @@ from hakiri_dagster.audit.database import open_audit
 from hakiri_dagster.cli.explain import document, explain
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.partitions import partitions_of
+from hakiri_dagster.orchestration.requests import tick_ranges
 from hakiri_dagster.pipeline.rewinding import Wish, rewind, stretch_of
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, said, serving
 from tests.integration.orchestration.conftest import ShopProject
@@ -86,9 +87,9 @@ def with_history() -> Forge:
     return forge
 
 
-def chunk_keys(shop: ShopProject) -> set[str]:
-    with shop.runtime() as runtime, open_audit(None, shop.root / ".hakiri") as audit:
-        return {state.key for state in audit.chunks.states("forge", runtime.project.tables[0].name)}
+def statuses(shop: ShopProject) -> dict[str, str]:
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        return {state.key: state.status for state in audit.chunks.states("forge", "issues")}
 
 
 def test_each_part_has_windows_of_its_own_and_dagster_shows_both_dimensions(shop: ShopProject) -> None:
@@ -115,8 +116,13 @@ def test_each_part_has_windows_of_its_own_and_dagster_shows_both_dimensions(shop
         shown = shop.instance.get_materialized_partitions(asset_key(table))
         assert shown == {chunk.key for chunk in survey.chunks}
         assert {key.split("|")[0] for key in shown} == {"torvalds~2Flinux", "python~2Fcpython"}
+        assert statuses(shop) == dict.fromkeys(shown, "done")
 
         forge.put(PYTHON, 9, ago(minutes=5))
+        with shop.runtime() as runtime:
+            survey = runtime.survey(table)
+            (asked,) = tick_ranges(table, partitions, survey, shop.instance)
+        assert (asked.partition_key,) == survey.due_keys, "a tick asks for what the part owes, and for no other part"
         api.asked.clear()
         again = shop.apply()["issues"]
         assert again["error"] is None

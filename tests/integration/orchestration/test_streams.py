@@ -98,9 +98,8 @@ def test_more_passes_than_streams_are_refused_and_the_default_is_no_more_than_th
         (refusal,) = plan.refusals
         assert "backfill.parallelism = 3 is more than a cursor of the kind snapshot-id can bear" in refusal
         assert "set backfill.parallelism to 2" in refusal
-        assert (
-            "parallelism" in wal.apply()["changes"]["error"] or not wal.rows("SELECT to_regclass('raw.changes')")[0][0]
-        )
+        wal.apply()
+        assert wal.rows("SELECT to_regclass('raw.changes')") == [(None,)], "nothing is loaded"
     with registered(streams_of(wal.data, ["orders"])):
         wal.declare()
         with wal.runtime() as runtime:
@@ -118,14 +117,7 @@ def test_a_stream_stops_at_its_chunk_that_fails_and_the_others_go_on(shop: ShopP
         assert wal.changes() == [("items", 3), ("items", 14), ("items", 22), ("orders", 1)]
         wal.hold(orders=[(1, "a"), (12, "b"), (25, "c")], items=log(3, 14, 22))
         assert wal.apply()["changes"]["error"] is None
-        assert wal.changes() == [
-            ("items", 3),
-            ("items", 14),
-            ("items", 22),
-            ("orders", 1),
-            ("orders", 12),
-            ("orders", 25),
-        ]
+        assert wal.changes() == [("items", n) for n in (3, 14, 22)] + [("orders", n) for n in (1, 12, 25)]
         assert wal.published("orders") == sorted(wal.published("orders"))
 
 
