@@ -165,10 +165,11 @@ def _table(table: Table) -> dict[str, Any]:
 def _print_pipeline(pipeline: Pipeline) -> None:
     first = pipeline.tables[0]
     source, destination = _endpoint(first.source)["config"], _endpoint(first.destination)["config"]
+    place = source.get("url") or source.get("base_url") or source.get("path") or "embedded"
     lines = [
         f"{pipeline.id}  ({pipeline.origin.file}:{pipeline.origin.line})",
         *([f"  {pipeline.description}"] if pipeline.description else []),
-        f"  from      {first.source.connector} {source.get('url') or source.get('path') or 'embedded'}",
+        f"  from      {first.source.connector} {place}",
         f"  to        {first.destination.connector} {destination['url'] or 'embedded'}",
         f"  schedule  {pipeline.schedule or 'none'} ({pipeline.timezone})",
         *(f"  trigger   {told(trigger, pipeline.id)}" for trigger in pipeline.triggers),

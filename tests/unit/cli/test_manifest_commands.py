@@ -199,3 +199,18 @@ def test_the_url_and_the_secret_of_a_webhook_are_not_shown(
     assert '"webhook"' in shown
     assert "t0ken" not in shown
     assert "s3cret" not in shown
+
+
+def test_an_api_is_shown_by_its_url_and_without_its_token(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "gh-s3cret-token")
+    folder = tmp_path / "manifests" / "pipelines"
+    folder.mkdir(parents=True)
+    source = 'source = { connector = "github", config = { repo = "a/b", token = "${GITHUB_TOKEN}" } }'
+    (folder / "gh.toml").write_text(f'id = "gh"\ntables = ["issues"]\n{source}\n')
+    pipeline_show(tmp_path, "gh", as_json=False)
+    pipeline_show(tmp_path, "gh", as_json=True)
+    shown = capsys.readouterr().out
+    assert "from      rest https://api.github.com" in shown
+    assert "gh-s3cret-token" not in shown
