@@ -2,9 +2,11 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of decorated functions.
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 
 import dagster as dg
@@ -25,6 +27,8 @@ FILE_ARRIVALS: Final = "_file_arrivals"
 """No pipeline's id begins like this, so none of its names can be the same."""
 SECONDS_BETWEEN_LISTINGS: Final = 5
 SECONDS_AFTER_AN_ERROR: Final = 30
+MOST_SECONDS: Final = 15
+"""Dagster ends a tick that takes longer than a minute, and what it remembers would be lost."""
 
 
 def file_arrival_sensor(
@@ -51,7 +55,8 @@ def file_arrival_sensor(
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         memory = _Memory.parse(context.cursor)
         dispatcher = TriggeredDispatcher(project, context.instance, partitions, taken=memory.taken)
-        tick = _Tick(dispatcher, memory, project.looks({table.pipeline_id for table, _ in watched.values()}).pending)
+        pending = project.looks({table.pipeline_id for table, _ in watched.values()}).pending
+        tick = _Tick(dispatcher, memory, [table for table, _ in watched.values()], pending)
         for table, settle in watched.values():
             tick.watch(table, settle)
         context.update_cursor(tick.memory.text(watched))
@@ -92,7 +97,9 @@ class _Memory:
 class _Tick:
     dispatcher: TriggeredDispatcher
     memory: _Memory
+    tables: Sequence[Table]
     pending: frozenset[OF_TABLE]
+    end: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
     told: list[str] = field(default_factory=list)
 
     def watch(self, table: Table, settle: timedelta) -> None:
@@ -105,8 +112,9 @@ class _Tick:
             files = self.dispatcher.project.stamps(table)
             found = arrived(before, files, now, settle)
             before = replace(before, recent=found.recent)
-            if files and (found.complete != before.started or (table.pipeline_id, table.name) in self.pending):
-                before = replace(before, started=self._started(table, before.started, found))
+            pending = (table.pipeline_id, table.name) in self.pending and not before.idle
+            if files and (found.complete != before.started or pending):
+                before = self._start(table, before, found)
             after = replace(before, error=None, again_at=0.0)
         except HakiriError as error:
             self._failed(table, error, before.error)
@@ -119,19 +127,28 @@ class _Tick:
             self.dispatcher.project.tell_of_a_trigger(table, "files", error)
             self.dispatcher.miss(table, error)
 
-    def _started(self, table: Table, before: str, found: Arrived) -> str:
-        """For which complete files everything is started by now."""
-        under_way = runs_under_way(self.dispatcher.instance, [table])
-        if under_way:
-            self.told += reasons([table], under_way)
+    def _start(self, table: Table, before: Watched, found: Arrived) -> Watched:
+        """As long as something is in the way, it is remembered as it was: the next tick tries again."""
+        if table.label in self.under_way:
+            self.told += reasons([table], self.under_way)
             return before
         if found.waiting and not self.dispatcher.project.loads_file_by_file(table):
             self.told.append(f"{table.label}: {len(found.waiting)} file(s) may still be written")
             return before
+        if time.monotonic() > self.end:
+            self.told.append(f"{table.label}: the next tick goes on")
+            return before
         survey = self.dispatcher.look(table)
-        changed = found.complete != before
-        self.told.append(self.dispatcher.start(survey, changed=changed, leave=_incomplete(survey, found.waiting)))
-        return found.complete
+        changed = found.complete != before.started
+        nothing = self.dispatcher.start(survey, changed=changed, leave=_incomplete(survey, found.waiting))
+        if nothing is not None:
+            self.told.append(nothing)
+        return replace(before, started=found.complete, idle=nothing is not None)
+
+    @cached_property
+    def under_way(self) -> Mapping[str, str]:
+        """Asked once a tick, and only where there is something to start."""
+        return runs_under_way(self.dispatcher.instance, self.tables)
 
 
 def _incomplete(survey: Survey, waiting: frozenset[str]) -> set[str]:

@@ -70,8 +70,8 @@ class TriggeredDispatcher(Dispatcher):
 
     taken: dict[str, str] = field(default_factory=dict)
 
-    def start(self, survey: Survey, *, changed: bool, leave: Collection[str] = ()) -> str:
-        """Answers what is to be said of it. `leave`: chunks that are not to be loaded yet."""
+    def start(self, survey: Survey, *, changed: bool, leave: Collection[str] = ()) -> str | None:
+        """Answers why it starts nothing, if so. `leave`: chunks that are not to be loaded yet."""
         label = survey.table.label
         if survey.refusals:
             return f"{label}: {survey.refusals[0]}"
@@ -83,4 +83,4 @@ class TriggeredDispatcher(Dispatcher):
             return f"{label}: {len(keys)} chunk(s) were started before, and are still to be loaded"
         self.taken[label] = mark
         self.requests += [of_a_sensor(request) for request in self._requests(survey, keys)]
-        return f"{label}: started"
+        return None

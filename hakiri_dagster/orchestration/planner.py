@@ -98,7 +98,7 @@ class _Tick:
             if runs_under_way(self.dispatcher.instance, [table]):
                 now = before or ""  # so that the look after the run finds the change once more
             else:
-                self.dispatcher.start(survey, changed=now != before)
+                self.told += filter(None, [self.dispatcher.start(survey, changed=now != before)])
         shown = self._shown(table)
         self.dispatcher.project.end_look(table, said=now, shown=shown, surveyed=True)
         self.told.append(f"{table.label}: {len(survey.due_keys)} due, {survey.phase}")

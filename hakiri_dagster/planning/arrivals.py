@@ -26,11 +26,13 @@ class Watched:
     """What is remembered of a table's files from one tick to the next.
 
     `started`: for which files everything was started, as a hash. `recent`: those that were changed a moment ago, by
-    their own time. `error`: why nothing could be started at the last try; `again_at`: when it is tried next (seconds).
+    their own time. `idle`: the last try has started nothing, and nor would the next one as long as they are the same.
+    `error`: why they could not be looked at; `again_at`: when that is tried next (seconds).
     """
 
     started: str = ""
     recent: Mapping[str, Seen] = field(default_factory=dict)
+    idle: bool = False
     error: str | None = None
     again_at: float = 0.0
 
