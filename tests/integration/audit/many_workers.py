@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
+import traceback
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -89,15 +90,24 @@ class Worker:
             turn = places.ask(of, is_dead, number=turn.number, ttl_seconds=_TTL_SECONDS)
         mine = self._at_work / uuid.uuid4().hex
         mine.touch()
-        if len(list(self._at_work.iterdir())) > PLACES:
-            raise SystemExit("more are at work than there are places")
-        yield
-        mine.unlink()
-        places.give_back(turn.number)
+        try:
+            if len(list(self._at_work.iterdir())) > PLACES:
+                raise AssertionError("more are at work than there are places")
+            yield
+        finally:
+            mine.unlink()
+            places.give_back(turn.number)
 
 
 def _tell(line: str) -> None:
     os.write(1, f"{line}\n".encode())  # whole, whichever thread writes beside it
+
+
+def _end_with_it(told: threading.ExceptHookArgs) -> None:
+    """Else the others would wait for what it holds."""
+    sys.stderr.write("".join(traceback.format_exception(told.exc_value)))
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def main(url: str, folder: str, workers: str, hours: str, *holds: str) -> None:
@@ -111,9 +121,12 @@ def main(url: str, folder: str, workers: str, hours: str, *holds: str) -> None:
             Worker(audit, Path(folder)).claim([DueSlice(Slice(state.chunk, state.bounds)) for state in states])
             _tell("held")
             sys.stdin.readline()
-        with ThreadPoolExecutor(int(workers)) as threads:
-            for ended in [threads.submit(Worker(audit, Path(folder)).work) for _ in range(int(workers))]:
-                ended.result()
+        threading.excepthook = _end_with_it
+        threads = [threading.Thread(target=Worker(audit, Path(folder)).work) for _ in range(int(workers))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 if __name__ == "__main__":
