@@ -90,7 +90,7 @@ class ChunkStore(ChunkReader):
         request = ClaimRequest(
             pipeline_id, table, slices, holder, run_id, timedelta(seconds=ttl_seconds), holder_is_dead, seen_held
         )
-        return self._transactions.write(lambda c: claim_rows(c, request, self._transactions.now(c)))
+        return self._transactions.write(lambda c: claim_rows(c, request, self._transactions.moment()))
 
     def heartbeat(self, claims: Sequence[Claim], ttl_seconds: float) -> tuple[Claim, ...]:
         """running → running. Answers the claims that are lost; the others go on."""

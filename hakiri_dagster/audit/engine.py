@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from hakiri_dagster.audit.failures import translated
-from hakiri_dagster.audit.schema import POSTGRES_SCHEMA
+from hakiri_dagster.audit.schema import POSTGRES_SCHEMA, UtcTime
 from hakiri_dagster.errors import AuditBusy, AuditError
 
 T = TypeVar("T")
@@ -70,6 +70,10 @@ class Transactions:
             return datetime.now(UTC)
         moment: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
         return moment.astimezone(UTC)
+
+    def moment(self) -> ColumnElement[datetime]:
+        """`now`, to be selected along with something else."""
+        return func.clock_timestamp(type_=UtcTime()) if self.is_postgres else literal(datetime.now(UTC), UtcTime())
 
     def seconds(self) -> ColumnElement[Any]:
         """By a clock that all who share the database read alike, to be selected. A machine that is alone with its file

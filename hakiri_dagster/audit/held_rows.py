@@ -22,14 +22,20 @@ def of_table(pipeline_id: str, table: str) -> tuple[ColumnElement[bool], ColumnE
 
 
 def locked_rows(
-    connection: Connection, pipeline_id: str, table: str, keys: Sequence[str], *, skip_locked: bool = False
+    connection: Connection,
+    pipeline_id: str,
+    table: str,
+    keys: Sequence[str],
+    *also: ColumnElement[Any],
+    skip_locked: bool = False,
 ) -> dict[str, Row[Any]]:
-    """In key order, so that two that lock several rows do not wait for each other; SQLite's writers are alone."""
+    """In key order, so that two that lock several rows do not wait for each other; SQLite's writers are alone. Each
+    row answers `also`, too."""
     found: dict[str, Row[Any]] = {}
     ordered = sorted(keys)
     for start in range(0, len(ordered), _KEYS_A_QUERY):
         query = (
-            select(PIPELINE_CHUNKS)
+            select(PIPELINE_CHUNKS, *also)
             .where(*of_table(pipeline_id, table), _C.chunk_id.in_(ordered[start : start + _KEYS_A_QUERY]))
             .order_by(_C.chunk_id)
             .with_for_update(skip_locked=skip_locked)
