@@ -49,6 +49,11 @@ _CONNECT_LONGEST_WAIT_MS = 2500
 """Twenty seconds in all, enough for a Connect server to be started again; Spark's own patience is ten minutes."""
 
 
+_prepared: list[SparkSession] = []
+"""Connect's, kept for ever. One that is collected as garbage closes its channel, which never returns if the collector
+came while gRPC was at work in the same thread: seen after a server was started again."""
+
+
 def open_session(settings: Settings, state_dir: Path) -> SparkSession:
     """The session that dagster-pyspark's resource opens too, for those who run without Dagster.
 
@@ -117,6 +122,9 @@ def prepare_session(session: SparkSession, state_dir: Path) -> SparkSession:
     """To be called once on a session that somebody else opened, such as dagster-pyspark's resource."""
     if connect_is_in_use():
         from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        if not any(session is kept for kept in _prepared):
+            _prepared.append(session)
 
         policy = DefaultPolicy(max_retries=_CONNECT_RETRIES, max_backoff=_CONNECT_LONGEST_WAIT_MS)
         session.client.set_retry_policies([policy])
