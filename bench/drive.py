@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,20 @@ def idle_ticks(project: Path, env: Mapping[str, str]) -> Any:
     script = Path(__file__).with_name("idle_ticks.py")
     done = subprocess.run([sys.executable, script, project], env=_environment(env), stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_cold(project: Path, env: Mapping[str, str], pipeline: str, chunk: str) -> None:
+    hakiri = Path(sys.executable).parent / "hakiri"
+    command = [hakiri, "--project", project, "run", pipeline, "--chunk", chunk]
+    subprocess.run(command, env=_environment(env), stdout=subprocess.DEVNULL, check=True)
+
+
+def plan_cost(project: Path, env: Mapping[str, str], published: Sequence[int]) -> dict[int, float]:
+    """Seconds of a look at the table `many`, by how many of its chunks are published."""
+    script = Path(__file__).with_name("plan_cost.py")
+    command = [sys.executable, script, project, *map(str, published)]
+    done = subprocess.run(command, env=_environment(env), stdout=subprocess.PIPE, check=True)
+    return {int(count): seconds for count, seconds in json.loads(done.stdout).items()}
 
 
 def _environment(env: Mapping[str, str], **more: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from claim_works import claims
+from cost_works import cost_model
 from load_works import (
     append_monthly,
     blue_green,
@@ -43,6 +44,7 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "many-chunks": many_chunks,
     "claims": claims,
     "ui-backfill": ui_backfill,
+    "cost-model": cost_model,
     "converged": converged,
     "many-tables": many_tables,
     "idle-ticks": idle,

@@ -14,6 +14,7 @@ from rich.markup import escape
 from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.screen import screen
 from hakiri_dagster.connectors.contract import Known
+from hakiri_dagster.engine.cluster_doctor import cluster_checks
 from hakiri_dagster.engine.doctor import Check, engine_checks
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.project import read_project
@@ -26,7 +27,9 @@ from hakiri_dagster.settings import Settings
 
 
 def doctor(root: Path, as_json: bool) -> int:
-    checks = [*engine_checks(root / ".hakiri"), *_project_checks(root)]
+    state_dir = root / ".hakiri"
+    cluster = cluster_checks(Settings.from_env(), state_dir)
+    checks = [*engine_checks(state_dir), *cluster, *_project_checks(root)]
     if as_json:
         print_json([asdict(check) for check in checks])
     else:
