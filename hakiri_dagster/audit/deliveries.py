@@ -43,7 +43,8 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class OpenWork:
-    """A pipeline with deliveries to serve. `batch`: of those that are started already; what came later waits."""
+    """A pipeline with deliveries to serve. `batch`: of those that are started already; what came later waits. `tries`:
+    how often it was put off."""
 
     pipeline_id: str
     batch: str | None
@@ -147,12 +148,12 @@ class DeliveryStore(DeliveryReader):
         """Before the look, so that a pipeline whose look does not come back lets the others go first."""
         self._put_off(pipeline_id, timedelta())
 
-    def put_off(self, work: OpenWork, longer_than: timedelta) -> None:
-        self._put_off(work.pipeline_id, longer_than, tries=work.tries + 1)
+    def put_off(self, work: OpenWork, by: timedelta, tries: int) -> None:
+        self._put_off(work.pipeline_id, by, tries=tries)
 
     def note_runs(self, batch: str, run_ids: Sequence[str]) -> None:
-        values = {"run_ids": json.dumps(list(run_ids)), "tries": 0}
-        self._transactions.write(lambda c: c.execute(update(DELIVERIES).where(_C.batch == batch).values(**values)))
+        told = json.dumps(list(run_ids))
+        self._transactions.write(lambda c: c.execute(update(DELIVERIES).where(_C.batch == batch).values(run_ids=told)))
 
     def close(self, batch: str, state: Literal["done", "failed"], error: str | None = None) -> None:
         """started → done or failed. What was over long ago is forgotten."""

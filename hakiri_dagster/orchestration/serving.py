@@ -28,7 +28,9 @@ from hakiri_dagster.planning.dispatch import to_dispatch
 PARTITION_TAG: Final = "dagster/partition"
 FIRST_WAIT: Final = timedelta(seconds=30)
 LONGEST_WAIT: Final = timedelta(minutes=15)
-"""Between looks at a source that does not answer."""
+"""Between looks at a source that does not answer, and after a run was killed."""
+
+MOST_KILLED: Final = 5
 
 _OVER = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
@@ -39,6 +41,33 @@ class Served:
 
     told: str
     requests: list[dg.RunRequest] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The runs of a batch. Those that were killed have not failed by themselves, and what they were to load is asked
+    for again: but not for ever, as a load may be what kills them."""
+
+    runs: Sequence[dg.DagsterRun]
+    killed: frozenset[str]
+
+    @classmethod
+    def of(cls, runs: Sequence[dg.DagsterRun], instance: dg.DagsterInstance) -> _Ended:
+        failed = (run.run_id for run in runs if run.status == dg.DagsterRunStatus.FAILURE)
+        return cls(runs, frozenset(run_id for run_id in failed if not instance.get_run_stats(run_id).steps_failed))
+
+    @property
+    def is_hopeless(self) -> bool:
+        return len(self.killed) >= MOST_KILLED
+
+    @property
+    def counted(self) -> list[dg.DagsterRun]:
+        """Those whose chunks are not asked for again."""
+        return [run for run in self.runs if self.is_hopeless or run.run_id not in self.killed]
+
+    @property
+    def lost(self) -> list[dg.DagsterRun]:
+        return [run for run in self.counted if run.status != dg.DagsterRunStatus.SUCCESS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +87,10 @@ class Server:
         under_way = sum(run.status not in _OVER for run in runs)
         if under_way:
             return Served(f"{under_way} run(s) under way")
-        return self._next(pipeline, work, batch, runs)
+        ended = _Ended.of(runs, self.instance)
+        if work.tries < len(ended.killed) and not ended.is_hopeless:
+            return self._put_off(work, len(ended.killed), f"{len(ended.killed)} run(s) were killed")
+        return self._next(pipeline, work, batch, ended)
 
     def _begun(self, pipeline: Pipeline) -> str:
         batch = str(uuid4())
@@ -66,12 +98,12 @@ class Server:
         self.log(f"{pipeline.id}: {count} delivery(ies) taken as batch {batch}")
         return batch
 
-    def _next(self, pipeline: Pipeline, work: OpenWork, batch: str, runs: Sequence[dg.DagsterRun]) -> Served:
+    def _next(self, pipeline: Pipeline, work: OpenWork, batch: str, ended: _Ended) -> Served:
         requests: list[dg.RunRequest] = []
         failures: list[HakiriError] = []
         for table in pipeline.tables:
             try:
-                requests += self._requests(table, batch, runs)
+                requests += self._requests(table, batch, ended)
             except HakiriError as error:  # the other tables need not wait for it
                 self.log(str(error))
                 failures.append(error)
@@ -80,27 +112,29 @@ class Server:
         if requests:
             return Served(f"{len(requests)} run(s) asked for", requests)
         if passing:
-            wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(work.tries, 10))
-            self.deliveries.put_off(work, wait)
-            return Served(f"looked at again in {wait.total_seconds():.0f} s: {passing[0].what}")
-        return self._closed(batch, runs, failures)
+            return self._put_off(work, work.tries + 1, passing[0].what)
+        return self._closed(batch, ended, failures)
 
-    def _closed(self, batch: str, runs: Sequence[dg.DagsterRun], failures: Sequence[HakiriError]) -> Served:
-        lost = [run.run_id for run in runs if run.status != dg.DagsterRunStatus.SUCCESS]
+    def _put_off(self, work: OpenWork, tries: int, why: str) -> Served:
+        wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(tries - 1, 10))
+        self.deliveries.put_off(work, wait, tries)
+        return Served(f"looked at again in {wait.total_seconds():.0f} s: {why}")
+
+    def _closed(self, batch: str, ended: _Ended, failures: Sequence[HakiriError]) -> Served:
         errors = [str(error) for error in failures]
-        if lost:
-            errors.append(f"{len(lost)} of {len(runs)} run(s) did not succeed")
+        if ended.lost:
+            errors.append(f"{len(ended.lost)} of {len(ended.runs)} run(s) did not succeed")
         self.deliveries.close(batch, "failed" if errors else "done", "; ".join(errors) or None)
-        return Served(errors[0] if errors else "served" if runs else "nothing was due")
+        return Served(errors[0] if errors else "served" if ended.runs else "nothing was due")
 
-    def _requests(self, table: Table, batch: str, runs: Sequence[dg.DagsterRun]) -> list[dg.RunRequest]:
+    def _requests(self, table: Table, batch: str, ended: _Ended) -> list[dg.RunRequest]:
         """Each chunk once a batch, so what fails or is due at any time does not keep it open."""
         definition = self.partitions[table.label]
         survey = self.project.plan(table)
         require_known(table, definition, survey)
         reconcile(self.instance, table, definition, survey)
         ordered = ordered_keys(self.instance, definition)
-        own = [run for run in runs if asset_key(table) in (run.asset_selection or ())]
+        own = [run for run in ended.counted if asset_key(table) in (run.asset_selection or ())]
         if not survey.due_keys:
             if own:
                 return []
@@ -109,7 +143,7 @@ class Server:
         due = [key for key in survey.due_in_turn if key not in asked]
         taken = to_dispatch(due, at_most=table.backfill.max_chunks_per_tick)
         ranges = tick_ranges(table, definition, survey, taken, self.instance)
-        occasion = f"{batch}/{len(runs)}"
+        occasion = f"{batch}/{len(ended.runs)}"
         tags = {DELIVERIES_TAG: batch}
         return [one.run_request(occasion, survey.phase, within=occasion, also=tags) for one in ranges]
 

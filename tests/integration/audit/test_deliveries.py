@@ -55,10 +55,10 @@ def test_what_waits_for_a_pipeline_is_taken_together_and_what_comes_later_is_not
 def test_what_was_put_off_is_not_looked_at_before_its_time_and_what_comes_meanwhile_neither(audit: AuditDb) -> None:
     audit.deliveries.store([arrival("1")])
     audit.deliveries.take("shop", "batch")
-    audit.deliveries.put_off(OpenWork("shop", "batch", 0), timedelta(minutes=1))
+    audit.deliveries.put_off(OpenWork("shop", "batch", 0), timedelta(minutes=1), 1)
     audit.deliveries.store([arrival("2")])
     assert audit.deliveries.open_work(["shop"]) == ()
-    audit.deliveries.put_off(OpenWork("shop", "batch", 1), timedelta(seconds=-1))
+    audit.deliveries.put_off(OpenWork("shop", "batch", 1), timedelta(seconds=-1), 2)
     assert audit.deliveries.open_work(["shop"]) == (OpenWork("shop", "batch", 2),)
 
 

@@ -208,12 +208,40 @@ def test_history_is_worked_off_step_by_step_for_one_delivery(shop: ShopProject) 
     assert len(deliveries(shop)[0].run_ids) == 2
 
 
-def test_what_fails_is_tried_once_a_delivery_and_told(shop: ShopProject, daemon: Daemon) -> None:
+def test_what_fails_is_tried_once_a_delivery_and_told(shop: ShopProject) -> None:
+    declare(shop, row_level=[{"type": "not_null", "field": "placed_at", "on_fail": "abort"}])
+    shop.file("data/orders/bad.csv", "order_id,placed_at\n1,\n")
+    daemon = Daemon(shop)
     arrive(shop, "a")
-    daemon.pretend(daemon.asked(), dg.DagsterRunStatus.FAILURE)
+    (result,) = daemon.run(daemon.asked())
+    assert not result.success
     assert "1 of 1 run(s) did not succeed" in daemon.says()
     assert states(shop) == [("a", "failed")]
     assert daemon.says() == "no delivery waits"
+
+
+def test_what_a_killed_run_was_to_load_is_asked_for_again_after_a_while(shop: ShopProject, daemon: Daemon) -> None:
+    arrive(shop, "a")
+    first = daemon.asked()
+    daemon.pretend(first, dg.DagsterRunStatus.FAILURE)
+    assert "looked at again in 30 s: 1 run(s) were killed" in daemon.says()
+    assert daemon.says() == "no delivery waits"
+    make_due(shop)
+    again = daemon.asked()
+    assert [one.run_key for one in again] != [one.run_key for one in first]
+    daemon.pretend(again)
+    assert daemon.says() == "shop: served"
+    assert states(shop) == [("a", "done")]
+
+
+def test_runs_that_are_killed_again_and_again_are_given_up(shop: ShopProject, daemon: Daemon) -> None:
+    arrive(shop, "a")
+    for _ in range(serving.MOST_KILLED):
+        daemon.pretend(daemon.asked(), dg.DagsterRunStatus.FAILURE)
+        told = daemon.says()
+        make_due(shop)
+    assert told == "shop: 5 of 5 run(s) did not succeed"
+    assert states(shop) == [("a", "failed")]
 
 
 def test_a_table_that_is_always_due_is_asked_for_once(shop: ShopProject) -> None:
