@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import socket
@@ -50,8 +51,7 @@ _CONNECT_LONGEST_WAIT_MS = 2500
 
 
 _prepared: list[SparkSession] = []
-"""Connect's, kept for ever. One that is collected as garbage closes its channel, which never returns if the collector
-came while gRPC was at work in the same thread: seen after a server was started again."""
+"""Connect's. They are never given up, not even when Python ends."""
 
 
 def open_session(settings: Settings, state_dir: Path) -> SparkSession:
@@ -123,15 +123,21 @@ def prepare_session(session: SparkSession, state_dir: Path) -> SparkSession:
     if connect_is_in_use():
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
-        if not any(session is kept for kept in _prepared):
-            _prepared.append(session)
-
+        _keep(session)
         policy = DefaultPolicy(max_retries=_CONNECT_RETRIES, max_backoff=_CONNECT_LONGEST_WAIT_MS)
         session.client.set_retry_policies([policy])
         # The session is shared: whoever stops it must leave it to the others.
         session.release_session_on_close = False  # type: ignore[attr-defined]  # Connect's sessions have it
         _ship_package(session, state_dir)
     return session
+
+
+def _keep(session: SparkSession) -> None:
+    """One that is collected as garbage closes its channel, which may never return when its server was lost: nobody ends
+    the calls that are under way, least of all while Python ends."""
+    if not any(session is kept for kept in _prepared):
+        _prepared.append(session)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
 
 
 def _ship_package(session: SparkSession, state_dir: Path) -> None:
