@@ -44,7 +44,8 @@ class Dispatcher:
     def _requests(self, survey: Survey, taken: tuple[str, ...]) -> list[dg.RunRequest]:
         table = survey.table
         ranges = tick_ranges(table, self.partitions[table.label], survey, taken, self.instance)
-        return [chunks.run_request(self.occasion, survey.phase) for chunks in ranges]
+        phase = survey.phase
+        return [chunks.run_request(self.occasion, phase) for chunks in ranges]
 
     def _taken(self, survey: Survey, *, retry: bool = True, leave: Collection[str] = ()) -> tuple[str, ...]:
         table = survey.table

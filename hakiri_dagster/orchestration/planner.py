@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Final
 
 import dagster as dg
@@ -19,7 +20,7 @@ from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.orchestration.under_way import runs_under_way
 from hakiri_dagster.pipeline.glance import said
-from hakiri_dagster.planning.looks import EVERY, OF_TABLE, Look, spell
+from hakiri_dagster.planning.looks import EVERY, EVERY_OF_APIS, OF_TABLE, Look, spell
 
 PLANNER: Final = "_planner"
 """No pipeline's id begins like this, so none of its names can be the same."""
@@ -30,23 +31,24 @@ def planner_sensor(
     pipelines: Sequence[Pipeline], partitions: Mapping[str, dg.PartitionsDefinition]
 ) -> dg.SensorDefinition:
     looked_at = {(t.pipeline_id, t.name): t for p in pipelines for t in p.tables if not t.streams}
-    triggered = {p.id: parse_duration(p.source_trigger.every) for p in pipelines if p.source_trigger is not None}
-    wanted = {key: triggered.get(key[0], EVERY) for key in looked_at}
+    triggered = frozenset(pipeline.id for pipeline in pipelines if pipeline.source_trigger is not None)
+    every = {pipeline.id: _every(pipeline) for pipeline in pipelines}
+    wanted = {key: every[key[0]] for key in looked_at}
 
     @dg.sensor(
         name=PLANNER,
         job_name=EVERY_ASSET_JOB,
         minimum_interval_seconds=SECONDS_BETWEEN_TICKS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Looks at sources in turn, each once a minute, and adds new chunks to the plan and to the"
+        description="Looks at sources in turn, and adds new chunks to the plan and to the"
         " partitions. Starts runs for pipelines with a trigger of the type `source`.",
     )
     def plan(
         context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         taken = json.loads(context.cursor) if context.cursor else {}
-        tick = _Tick(TriggeredDispatcher(project, context.instance, partitions, taken=taken), wanted, triggered)
-        tick.look_at(looked_at)
+        tick = _Tick(TriggeredDispatcher(project, context.instance, partitions, taken=taken), looked_at, triggered)
+        tick.look(wanted)
         context.update_cursor(json.dumps({label: mark for label, mark in taken.items() if label in partitions}))
         yield from tick.dispatcher.requests
         if not tick.dispatcher.requests:
@@ -55,24 +57,30 @@ def planner_sensor(
     return plan
 
 
+def _every(pipeline: Pipeline) -> timedelta:
+    if pipeline.source_trigger is not None:
+        return parse_duration(pipeline.source_trigger.every)
+    return EVERY_OF_APIS if pipeline.sends_requests else EVERY
+
+
 @dataclass
 class _Tick:
     dispatcher: TriggeredDispatcher
-    wanted: Mapping[OF_TABLE, timedelta]
-    triggered: Mapping[str, timedelta]
+    tables: Mapping[OF_TABLE, Table]
+    triggered: frozenset[str]
     told: list[str] = field(default_factory=list)
 
-    def look_at(self, tables: Mapping[OF_TABLE, Table]) -> None:
+    def look(self, wanted: Mapping[OF_TABLE, timedelta]) -> None:
         """One query, where no look is due."""
         looks = self.dispatcher.project.looks(self.triggered)
-        due = spell(self.wanted, looks.known, looks.now)
+        due = spell(wanted, looks.known, looks.now)
         if not due.tables:
             return
         end = time.monotonic() + due.seconds
         for key in due.tables:
             look = looks.known.get(key)
             needed = look is None or look.is_old(looks.now) or key in looks.pending
-            self._look(tables[key], look, survey=needed)
+            self._look(self.tables[key], look, survey=needed)
             if time.monotonic() > end:
                 break
 
@@ -95,13 +103,18 @@ class _Tick:
         survey = self.dispatcher.look(table)
         now = said(survey.discovery)
         if table.pipeline_id in self.triggered and survey.due_keys:
-            if runs_under_way(self.dispatcher.instance, [table]):
+            if table.label in self.under_way:
                 now = before or ""  # so that the look after the run finds the change once more
             else:
                 self.told += filter(None, [self.dispatcher.start(survey, changed=now != before)])
         shown = self._shown(table)
         self.dispatcher.project.end_look(table, said=now, shown=shown, surveyed=True)
         self.told.append(f"{table.label}: {len(survey.due_keys)} due, {survey.phase}")
+
+    @cached_property
+    def under_way(self) -> Mapping[str, str]:
+        """Asked once a tick, and only where there is something to start."""
+        return runs_under_way(self.dispatcher.instance, self.tables.values())
 
     def _shown(self, table: Table) -> int:
         return len(self.dispatcher.instance.get_materialized_partitions(asset_key(table)))

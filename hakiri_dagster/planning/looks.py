@@ -11,6 +11,8 @@ OF_TABLE = tuple[str, str]
 """Pipeline and table."""
 
 EVERY: Final = timedelta(minutes=1)
+EVERY_OF_APIS: Final = timedelta(minutes=5)
+"""Each look at one sends requests, which its budget has to bear."""
 SURVEYED_EVERY: Final = timedelta(minutes=10)
 """However little the source says: what the destination has lost shows in nothing else."""
 _LONGEST_PAUSE: Final = timedelta(minutes=16)

@@ -104,6 +104,15 @@ def served(new_project: NewProject) -> Iterator[Served]:
         }
     )
     project.file("data/calls/1.csv", "call_id\n1\n")
+    project.pipeline(
+        {
+            "id": "drop",
+            "source": {"connector": "files", "config": {"path": "drop", "format": "csv"}},
+            "triggers": [{"type": "files", "settle": "1s"}],
+            "tables": ["parcels"],
+        }
+    )
+    project.file("drop/parcels/.keep", "")
     applied = project.hakiri("apply", "--json")
     assert (applied.code, "duplicate_key_seat: 2 of 4 row(s)" in applied.out) == (1, True), applied
     port, inbox_port = _free_port(), _free_port()
@@ -182,9 +191,10 @@ def test_an_alert_shows_as_an_observation_with_its_reason(served: Served) -> Non
 
 
 def test_schedules_and_sensors_are_there_and_running(served: Served) -> None:
-    visit(served.page, "/automation", "shop", "_planner", "_killed_runs", "_stale_leases", "_alerts", "_deliveries")
+    names = ["shop", "_planner", "_killed_runs", "_stale_leases", "_alerts", "_deliveries", "_file_arrivals"]
+    visit(served.page, "/automation", *names)
     see(served.page, "Scheduled")
-    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(6)
+    expect(served.page.locator("input[type=checkbox]:checked")).to_have_count(7)
     keep_screenshot(served.page, "automation")
 
 
@@ -208,6 +218,15 @@ def test_a_signed_webhook_starts_its_pipeline_and_is_shown_with_its_run(served: 
     assert served.project.rows("SELECT call_id FROM public.calls ORDER BY 1") == [(1,), (2,)]
     visit(served.page, f"/runs/{run_id}", "Success")
     keep_screenshot(served.page, "delivery")
+
+
+def test_a_file_that_arrives_is_loaded_without_a_word(served: Served) -> None:
+    """By the daemon's own queue, in a run that the UI shows."""
+    served.project.file("drop/parcels/one.csv", "parcel_id\n1\n2\n")
+    there = "SELECT to_regclass('public.parcels') IS NOT NULL"
+    assert eventually(lambda: served.project.rows(there) == [(True,)])
+    assert eventually(lambda: served.project.rows("SELECT count(*) FROM public.parcels") == [(2,)])
+    visit(served.page, "/runs", "_file_arrivals")
 
 
 def test_clicking_materialize_loads_all_partitions_again_and_shows_when_they_are_done(served: Served) -> None:

@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
+from hakiri_dagster.planning.phases import slas_of
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.daemon import NOW, ORDERS, Daemon
 
@@ -72,6 +73,31 @@ class TestSchedule:
         assert loaded(shop) == YEAR[:5]
         told = daemon.tick()
         assert (told.run_requests, told.skip_message) == ([], "nothing is due")
+
+    def test_once_it_streams_a_tick_pulls_the_new_slice_of_the_open_window(self, shop: ShopProject) -> None:
+        shop.execute(
+            "CREATE TABLE public.orders AS"
+            " SELECT n AS order_id, now() - n * interval '20 days' AS placed_at FROM generate_series(0, 3) n"
+        )
+        shop.manifest(
+            {
+                "id": "shop",
+                "schedule": "every 15m",
+                "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "public"}},
+                "tables": [{"name": "orders", "incremental": "placed_at"}],
+                "load": {"mode": "append"},
+            }
+        )
+        shop.apply()
+        daemon = Daemon(shop)
+        assert daemon.tick().skip_message == "nothing is due"
+        shop.execute("INSERT INTO public.orders VALUES (4, now())")
+        (request,) = daemon.tick().run_requests
+        assert (request.partition_key, request.tags["hakiri/phase"]) == (THIS_MONTH, "streaming")
+        with shop.runtime() as runtime:
+            slas = slas_of(runtime.project.pipelines[0])
+            told = runtime.audit.status("shop", slas=slas)
+        assert (told["phase"], told["chunks"]["pending"]) == ("streaming", 1)
 
     def test_ticks_never_pile_up_behind_a_run_that_is_queued(self, shop: ShopProject) -> None:
         """A daemon that was down for hours makes up for several ticks, one after the other."""
