@@ -56,6 +56,16 @@ def test_a_token_is_sent_and_gives_the_budget_that_github_documents(load: Load) 
     assert TOKEN["GITHUB_TOKEN"] not in repr(found)
 
 
+def test_the_end_of_an_hour_is_waited_for_unless_the_manifest_says_otherwise(load: Load) -> None:
+    def longest(**retry: float) -> tuple[int, float]:
+        said = table(load, github("issues", config={"retry": retry})).source.config["retry"]
+        return said["retries"], said["longest_retry_after"]
+
+    assert longest() == (5, 3900)
+    assert longest(retries=2) == (2, 3900)
+    assert longest(longest_retry_after=60) == (5, 60)
+
+
 def test_windows_are_long_where_requests_are_few(load: Load) -> None:
     assert table(load, github("issues")).backfill.window == "1y"
 

@@ -209,6 +209,10 @@ CURSOR = {"name": "things", "incremental": "updated_at"}
             CURSOR | {"cursor_params": {"lower": "since_id", "format": "number", "order": "ascending"}},
             "its cursor is a number, and nothing tells the highest one",
         ),
+        (
+            CURSOR | {"cursor_params": {"lower": "since", "order": "ascending", "restart": True}},
+            "and without a key none is told apart",
+        ),
     ],
 )
 def test_a_cursor_needs_to_be_asked_for(read: Read, table: dict[str, Any], told: str) -> None:
@@ -223,12 +227,29 @@ def test_a_cursor_needs_to_be_asked_for(read: Read, table: dict[str, Any], told:
         CURSOR | {"cursor_params": {"lower": "since", "order": "ascending"}},
         CURSOR | {"cursor_params": {"lower": "since"}, "backfill": {"start_from": "2024-01-01"}},
         CURSOR | {"cursor_params": {"lower": "s", "format": "number", "order": "ascending", "newest": {"d": "desc"}}},
+        CURSOR | {"cursor_params": {"order": "descending", "oldest": {"order": "asc"}}},
+        CURSOR | {"primary_key": ["id"], "cursor_params": {"lower": "s", "order": "ascending", "restart": True}},
         CURSOR | {"incremental": False},
         CURSOR | {"load": {"mode": "truncate"}},
     ],
 )
 def test_a_cursor_that_can_be_asked_for_is_taken(load: Load, table: dict[str, Any]) -> None:
     assert load(None, pipeline(table), ENV).tables
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, "`lower` is missing"),
+        ({"order": "ascending"}, "`lower` is missing"),
+        ({"order": "descending", "upper": "until"}, "`lower` is missing"),
+        ({"lower": "since", "restart": True}, "`restart` needs `lower` and an ascending order"),
+        ({"order": "descending", "restart": True}, "`restart` needs `lower` and an ascending order"),
+    ],
+)
+def test_what_asks_for_no_range_is_told(read: Read, asked: dict[str, Any], told: str) -> None:
+    message, _ = only_problem(read, pipeline(CURSOR | {"cursor_params": asked}))
+    assert told in message
 
 
 def test_parameters_are_plain_values(read: Read) -> None:

@@ -308,6 +308,23 @@ def test_records_that_move_to_the_end_shift_none_where_each_page_begins_at_the_l
         assert [one for one in api.params("since") if one] == ["20", "40", "60"]
 
 
+def test_a_record_at_the_seam_may_change_without_a_new_cursor() -> None:
+    """As GitHub counts reactions without a new `updated_at`: it comes again, and nothing is out of order."""
+    rows = [{"id": n, "at": 10 * n} for n in range(6)]
+
+    def answer(asked: Asked) -> Said:
+        found = [row for row in rows if int(str(row["at"])) >= int(asked.params.get("since", 0))]
+        rows[1] = {"id": 1, "at": 10, "n": 1}
+        return said(found[:3], **({"Link": '</things?x=1>; rel="next"'} if len(found) > 3 else {}))
+
+    def with_a_margin(at: int) -> Pairs:
+        return since(at - 10)
+
+    with serving(answer) as api:
+        order = Ascending(position, restart=with_a_margin)
+        assert ids(api, collection(LinkHeader(), has_key=True), order) == [0, 1, 2, 1, 3, 4, 5]
+
+
 def test_more_records_of_one_moment_than_fit_a_page_are_passed_by_number() -> None:
     records = {n: 10 * (n // 5) for n in range(12)}
     with serving(Changing(records, {})) as api:
