@@ -81,6 +81,8 @@ class Server:
     def serve(self, pipeline: Pipeline, work: OpenWork) -> Served:
         self.deliveries.looked_at(pipeline.id)
         batch = work.batch or self._begun(pipeline)
+        if batch is None:
+            return Served("taken by another")
         runs = self.instance.get_runs(dg.RunsFilter(tags={DELIVERIES_TAG: batch}))
         if runs:
             self.deliveries.note_runs(batch, sorted(run.run_id for run in runs))
@@ -92,9 +94,11 @@ class Server:
             return self._put_off(work, len(ended.killed), f"{len(ended.killed)} run(s) were killed")
         return self._next(pipeline, work, batch, ended)
 
-    def _begun(self, pipeline: Pipeline) -> str:
+    def _begun(self, pipeline: Pipeline) -> str | None:
         batch = str(uuid4())
         count = self.deliveries.take(pipeline.id, batch)
+        if not count:
+            return None
         self.log(f"{pipeline.id}: {count} delivery(ies) taken as batch {batch}")
         return batch
 

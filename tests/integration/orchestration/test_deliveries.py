@@ -12,7 +12,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from hakiri_dagster.audit.database import open_audit
-from hakiri_dagster.audit.deliveries import Arrival, Delivery
+from hakiri_dagster.audit.deliveries import Arrival, Delivery, DeliveryStore
 from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.orchestration import serving
@@ -288,6 +288,14 @@ def test_a_pipeline_in_trouble_does_not_hold_up_the_others(shop: ShopProject, da
     ((_, state),) = states(shop, "broken")
     assert state == "failed"
     assert "missing" in str(deliveries(shop, "broken")[0].error)
+
+
+def test_what_another_has_taken_meanwhile_is_left_to_it(
+    shop: ShopProject, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(shop, "a")
+    monkeypatch.setattr(DeliveryStore, "take", lambda *_: 0)
+    assert daemon.says() == "shop: taken by another"
 
 
 def test_deliveries_of_a_pipeline_that_is_no_longer_there_wait(shop: ShopProject, daemon: Daemon) -> None:
