@@ -13,6 +13,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.profile_events import LOAD, profile_metadata
 from hakiri_dagster.pipeline.hooks_run import HookRun
+from hakiri_dagster.pipeline.set_aside import SetAside
 from hakiri_dagster.pipeline.steps import PreparedChunk, PublishedChunk
 from hakiri_dagster.pipeline.told_progress import ToldProgress
 from hakiri_dagster.planning.rewind import RewoundChunk
@@ -37,8 +38,14 @@ def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metad
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
         **({} if chunk.rewound is None else _rewind_metadata(chunk.rewound, published)),
         **({} if published.wait_ms is None else {"wait_ms": dg.MetadataValue.int(published.wait_ms)}),
+        **_unseen(published.aside),
         **({} if chunk.profile is None else profile_metadata(chunk.profile, LOAD)),
     }
+
+
+def _unseen(aside: SetAside) -> Metadata:
+    """How many values were not loaded, as their members have no column."""
+    return {"members_without_column": dg.MetadataValue.json(dict(aside.unseen))} if aside.unseen else {}
 
 
 def _rewind_metadata(rewound: RewoundChunk, published: PublishedChunk) -> Metadata:

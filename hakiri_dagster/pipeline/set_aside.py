@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.destinations.refusals_contract import RefusedRows
@@ -16,7 +16,8 @@ from hakiri_dagster.pipeline.way import Way
 @dataclass(frozen=True, slots=True)
 class SetAside:
     """`of` the rows that were read `rows` were set aside. `unplaced` of them may belong to any slice; of those `unfit`
-    no rule says so: they cannot be read, or not be stored."""
+    no rule says so: they cannot be read, or not be stored. `unseen`: how many values of rows have no column, by the
+    names of their members."""
 
     rows: int
     of: int
@@ -24,6 +25,7 @@ class SetAside:
     unfit: int
     first: str | None
     first_unfit: str | None
+    unseen: Mapping[str, int] = field(default_factory=dict)
 
 
 def set_aside(slice_: StagedSlice, refused: RefusedRows | None = None) -> SetAside:
@@ -36,6 +38,7 @@ def set_aside(slice_: StagedSlice, refused: RefusedRows | None = None) -> SetAsi
         unfit=report.unfit + by_destination,
         first=report.bad_sample or first_refused,
         first_unfit=report.unfit_sample or first_refused,
+        unseen=report.unseen,
     )
 
 
@@ -52,7 +55,7 @@ def keep_set_aside(way: Way, slice_: StagedSlice, refused: RefusedRows | None = 
             f'{report.discarded} value(s) discarded, as contract = "discard_value"; the first: {report.discard_sample}'
         )
         way.observer.warned(table, f"chunk {slice_.claimed.key}: {text}")
-    unseen = told_of(report.unseen)
+    unseen = told_of(found.unseen)
     if unseen is not None:
         way.observer.warned(table, f"chunk {slice_.claimed.key}: {unseen}")
     if kept:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
+import dagster as dg
 import psutil
 import pytest
 
@@ -366,6 +367,11 @@ def test_members_without_a_column_are_told_with_their_number(shop: ShopProject) 
         told = [warning for warning in result["warnings"] if "have no column" in warning]
         assert [warning.partition(": ")[2].partition(";")[0] for warning in told] == [
             "5 value(s) were not loaded, as their members have no column: `extra` (5)"
+        ]
+        events = shop.instance.fetch_materializations(dg.AssetKey(["tracker", "issues"]), limit=50).records
+        metadata = [record.asset_materialization.metadata for record in events if record.asset_materialization]
+        assert [one["members_without_column"].value for one in metadata if "members_without_column" in one] == [
+            {"extra": 5}
         ]
     with tracked(shop, tracker, columns={"extra": "text"}, **CURSOR):
         (key,) = [told[0].split()[1].rstrip(":")]
