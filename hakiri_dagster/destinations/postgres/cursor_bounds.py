@@ -29,7 +29,7 @@ def within_bounds(load: Load) -> sql.Composable:
         case WholeTable():
             return sql.SQL("true")
         case Segment():
-            return sql.SQL("false")  # its rows are told by their load only
+            return sql.SQL("true")  # of loads that the ledger has lost: what comes after the segment is walked again
 
 
 def _within(load: Load, lower: int | None, upper: int | None) -> sql.Composable:

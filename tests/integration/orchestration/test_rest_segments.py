@@ -124,6 +124,14 @@ def test_a_segment_that_is_walked_again_replaces_all_that_comes_after_it(shop: S
         assert ids(shop) == list(range(1, 10))
 
 
+def test_rows_of_a_segment_that_the_ledger_has_lost_are_replaced_and_not_doubled(shop: ShopProject) -> None:
+    with journal(shop, Journal()):
+        shop.apply()
+        shop.execute("DELETE FROM hakiri.ledger WHERE chunk_key = 'segment-000002'")
+        assert shop.apply()["events"]["error"] is None
+        assert ids(shop) == list(range(1, 12))
+
+
 def test_a_token_that_leads_back_is_an_error_and_loads_nothing_twice(shop: ShopProject) -> None:
     """The page after event 8 leads back to 4, where the second segment has begun."""
 
