@@ -103,3 +103,9 @@ def test_a_token_that_leads_back_is_noticed() -> None:
     assert leads_back("c", Segment(3, "c"), chunks) == 3
     assert leads_back("d", Segment(3, "c"), chunks) is None
     assert leads_back("c", Segment(2, "b"), chunks) is None, "walked again, it may end where it did before"
+
+
+def test_a_segment_that_began_elsewhere_than_the_one_before_has_ended_is_no_part_of_the_chain() -> None:
+    first, second, third = walked(["b", "c", "d"])
+    moved = [first, replace(second, token="x"), third]
+    assert next_of(moved) == Segment(3, "x")
