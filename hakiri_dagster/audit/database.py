@@ -10,7 +10,7 @@ from hakiri_dagster.audit.alerts import AlertReader, AlertStore
 from hakiri_dagster.audit.chunks import ChunkReader, ChunkStore
 from hakiri_dagster.audit.cursors import CursorReader, CursorStore
 from hakiri_dagster.audit.deliveries import DeliveryReader, DeliveryStore
-from hakiri_dagster.audit.engine import BUSY_SECONDS, Transactions, postgres_transactions, sqlite_transactions
+from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sqlite_transactions
 from hakiri_dagster.audit.files import FileReader, FileStore
 from hakiri_dagster.audit.holds import HoldStore
 from hakiri_dagster.audit.leases import LeaseStore
@@ -88,7 +88,7 @@ class AuditDb(AuditView):
         self.deliveries = DeliveryStore(transactions)
 
 
-def open_audit(url: str | None, state_dir: Path, *, patience: float = BUSY_SECONDS) -> AuditDb:
+def open_audit(url: str | None, state_dir: Path, *, patience: float | None = None) -> AuditDb:
     """PostgreSQL when a URL is given, else SQLite in `state_dir`. Brings the tables to this version. `patience`: how
     many seconds somebody else's lock is waited for."""
     if url is not None:

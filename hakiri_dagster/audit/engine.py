@@ -84,8 +84,8 @@ class Transactions:
         self._engine.dispose()
 
 
-def postgres_transactions(url: str, patience: float = BUSY_SECONDS) -> Transactions:
-    """`patience`: how many seconds a lock is waited for, and twice that an answer; the usual: as the server is set."""
+def postgres_transactions(url: str, patience: float | None = None) -> Transactions:
+    """`patience`: how many seconds a lock is waited for, and twice that an answer; None: as the server is set."""
     parsed = parsed_url(url)
     engine = create_engine(
         parsed,
@@ -96,7 +96,7 @@ def postgres_transactions(url: str, patience: float = BUSY_SECONDS) -> Transacti
         execution_options=IN_SCHEMA,
         hide_parameters=True,
     )
-    if patience != BUSY_SECONDS:
+    if patience is not None:
         event.listen(engine, "begin", lambda connection: _limit_waiting(connection, patience))
     return Transactions(engine, without_password(parsed))
 
@@ -124,14 +124,14 @@ def without_password(url: URL) -> str:
     return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
 
-def sqlite_transactions(path: Path | None, patience: float = BUSY_SECONDS) -> Transactions:
+def sqlite_transactions(path: Path | None, patience: float | None = None) -> Transactions:
     """None: an empty audit DB in memory, for whoever only reads a project that has none yet."""
     if path is None:
         engine = create_engine("sqlite://", poolclass=StaticPool, hide_parameters=True)
     else:
         engine = create_engine(
             URL.create("sqlite", database=str(path)),
-            connect_args={"timeout": patience},
+            connect_args={"timeout": BUSY_SECONDS if patience is None else patience},
             hide_parameters=True,
         )
     event.listen(engine, "connect", _set_up_sqlite)
