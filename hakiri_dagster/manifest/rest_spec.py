@@ -284,6 +284,9 @@ class ContinuedSpec(Model):
     url: DottedPath = Field(
         description="The dotted path of the URL of all its elements, whose pages go like those of the table."
     )
+    params: Params = Field(
+        default_factory=dict, description="Parameters of these requests, which have none of the table's."
+    )
 
 
 CHILD_KEYS = {"parent", "explode", "parent_keys", "position", "continued"}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.flattening import Flattening
 from hakiri_dagster.connectors.rest.json_text import Member, Record, elements_of, members_of, value_at
 from hakiri_dagster.connectors.rest.moments import Moments
@@ -24,6 +25,7 @@ class Continued:
 
     more: tuple[str, ...]
     url: tuple[str, ...]
+    params: Pairs = ()
 
 
 @dataclass(frozen=True, slots=True)

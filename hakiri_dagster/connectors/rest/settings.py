@@ -83,6 +83,10 @@ def collection_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str, 
     )
 
 
+def _continued(said: spec.ContinuedSpec) -> Continued:
+    return Continued(path_of(said.more), path_of(said.url), pairs_of(said.params))
+
+
 def _explosion(said: ExplosionConfig) -> Explosion:
     continued = said.continued
     return Explosion(
@@ -90,7 +94,7 @@ def _explosion(said: ExplosionConfig) -> Explosion:
         kept=tuple(said.kept.items()),
         position=said.position,
         cursor=said.cursor,
-        continued=None if continued is None else Continued(path_of(continued.more), path_of(continued.url)),
+        continued=None if continued is None else _continued(continued),
         flattening=Flattening.of(said.flatten),
         moments=Moments(frozenset(said.epochs)),
     )

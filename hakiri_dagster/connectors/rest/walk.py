@@ -75,11 +75,11 @@ class Collection:
             yield [record]
             return
         link = explosion.rest_of(sent)
-        if link is None:
+        if link is None or explosion.continued is None:
             yield [self._of_its_part(child) for child in explosion.children(record, sent)]
             return
         at, passed = client.next_url(page.at, link, "the URL of a list's elements"), 0
-        for elements in _listed(client, self, at):
+        for elements in _listed(client, self, at, explosion.continued.params):
             yield [self._of_its_part(child) for child in explosion.elements(record, elements, passed)]
             passed += len(elements)
 
@@ -186,11 +186,11 @@ def _rows(
     yield few
 
 
-def _listed(client: Client, collection: Collection, at: SafeUrl) -> Iterator[Sequence[Record]]:
+def _listed(client: Client, collection: Collection, at: SafeUrl, params: Pairs) -> Iterator[Sequence[Record]]:
     """Pages of a list of its own, which go like those of the table."""
     watch = _Watch(client, collection.most_pages)
     url = at.url
-    for pairs in (collection.pagination.first_params(), collection.params):
+    for pairs in (collection.pagination.first_params(), params):
         url = with_params(url, pairs)
     to: SafeUrl | None = judged(url, allow_loopback=at.loopback)
     while to is not None:

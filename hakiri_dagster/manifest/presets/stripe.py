@@ -61,14 +61,14 @@ CHILDREN: Final[Mapping[str, dict[str, Any]]] = {
     "invoice_lines": {
         "parent": "invoices",
         "explode": "lines.data",
-        "continued": {"more": "lines.has_more", "url": "lines.url"},
+        "continued": {"more": "lines.has_more", "url": "lines.url", "params": {"limit": 100}},
         "columns": {"id": "text", "object": "text", "amount": "bigint", "currency": "text", "description": "text"}
         | {"period": "jsonb", "price": "jsonb", "quantity": "bigint", "subscription": "text", "metadata": "jsonb"},
     },
     "subscription_items": {
         "parent": "subscriptions",
         "explode": "items.data",
-        "continued": {"more": "items.has_more", "url": "items.url"},
+        "continued": {"more": "items.has_more", "url": "items.url", "params": {"limit": 100}},
         "columns": {"id": "text", "object": "text", "created": "timestamptz", "price": "jsonb", "quantity": "bigint"}
         | {"metadata": "jsonb"},
         "epochs": ["created"],

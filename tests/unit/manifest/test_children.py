@@ -80,7 +80,9 @@ def test_children_that_are_known_by_name_need_no_parent_in_the_pipeline(load: Lo
     assert windows.cursor == "issues_updated_at"
     lines = child_of(load, stripe("invoices", "invoice_lines"), KEY)
     assert (lines.path, lines.endpoint["records"]) == ("/invoices", "data")
-    assert lines.endpoint["explosion"]["continued"] == {"more": "lines.has_more", "url": "lines.url"}
+    assert lines.endpoint["explosion"]["continued"] == {
+        "more": "lines.has_more", "url": "lines.url", "params": {"limit": 100},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

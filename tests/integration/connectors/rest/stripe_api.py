@@ -17,6 +17,8 @@ _BOUNDS: dict[str, Callable[[int, int], bool]] = {
     "created[lt]": lambda value, bound: value < bound,
 }
 
+_PARAMS = {"subscriptions": ("status",), "subscription_items": ("subscription",)}
+
 
 @dataclass
 class Stripe:
@@ -46,6 +48,13 @@ class Stripe:
         }
         self.put("invoices", id_, at, currency="eur", lines=shown)
 
+    def subscription(self, id_: str, at: datetime, items: int) -> None:
+        found = [{"id": f"si_{id_}_{n}", "object": "subscription_item", "quantity": n} for n in range(items)]
+        self.objects[f"subscription_items/{id_}"] = found
+        url = f"/v1/subscription_items?subscription={id_}"
+        shown = {"object": "list", "data": found[: self.within], "has_more": items > self.within, "url": url}
+        self.put("subscriptions", id_, at, status="active", items=shown)
+
     def answer(self, asked: Asked) -> Said:
         with self.lock:
             self.asked += 1
@@ -56,6 +65,11 @@ class Stripe:
         if asked.headers["Authorization"] != f"Bearer {self.key}":
             return said({"error": {"message": "Invalid API Key provided"}}, 401)
         kind = asked.path.removeprefix("/v1/")
+        unknown = asked.params.keys() - {"limit", "starting_after", *_BOUNDS, *_PARAMS.get(kind, ())}
+        if unknown:
+            return said({"error": {"message": f"Received unknown parameter: {min(unknown)}"}}, 400)
+        if kind == "subscription_items":
+            kind = f"subscription_items/{asked.params['subscription']}"
         rows = self.objects.get(kind, [])
         if "created" in (rows[0] if rows else {}):
             rows = sorted(rows, key=lambda row: row["created"], reverse=True)

@@ -135,3 +135,16 @@ def test_lines_of_an_invoice_that_shows_only_some_are_asked_for(tmp_path: Path) 
     ]
     assert {asked.path for asked in of_lists} == {"/v1/invoices/in_1/lines"}
     assert [asked.params.get("starting_after") for asked in of_lists] == [None, "il_in_1_1", "il_in_1_3"]
+
+
+def test_the_rest_of_a_list_is_not_asked_for_as_its_table_is(tmp_path: Path) -> None:
+    """Stripe refuses parameters that it does not know."""
+    stripe = Stripe(within=1)
+    stripe.subscription("sub_1", day(1), 3)
+    with serving(stripe.answer) as api:
+        found = [(row["subscriptions_id"], row["id"]) for row in whole(table_of(tmp_path, api, "subscription_items"))]
+    assert found == [("sub_1", f"si_sub_1_{n}") for n in range(3)]
+    assert [asked.params for asked in api.asked] == [
+        {"limit": "100", "status": "all"},
+        {"subscription": "sub_1", "limit": "100"},
+    ]
