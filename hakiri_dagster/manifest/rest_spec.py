@@ -289,15 +289,14 @@ class ContinuedSpec(Model):
     )
 
 
-CHILD_KEYS = {"parent", "explode", "parent_keys", "position", "continued"}
-"""The keys of a table whose rows are elements of a list."""
-
-
 class SegmentsSpec(Model):
     """The table is walked once, in segments that are committed one after the other; what is new comes at its end."""
 
     pages: Whole = Field(default=100, ge=1, le=1_000_000, description="How many pages a segment has.")
 
+
+CHILD_KEYS = {"parent", "explode", "parent_keys", "position", "continued"}
+"""The keys of a table whose rows are elements of a list."""
 
 ENDPOINT_KEYS = {
     "params", "records", "flatten", "epochs", "pagination", "cursor_params", "partition_keys", "segments",

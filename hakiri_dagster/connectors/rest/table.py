@@ -136,24 +136,13 @@ class RestTable:
         first = slices[0].bounds if slices else None
         if isinstance(first, Segment) and self.pages_a_segment is not None:
             stretch = Walk(stretch=Stretch(first.after, self.pages_a_segment))
-            pages = self._pages(spark, schema, [stretch])
-            return Reading(
-                parsed_lines(pages, schema.columns, kept=(ONWARD_COLUMN, UNSEEN_COLUMN), text=TEXT),
-                schema,
-                has_malformed=True,
-            )
+            return Reading(self._rows(spark, schema, [stretch], ONWARD_COLUMN), schema, has_malformed=True)
         if cursor is None or self.asked is None:
             everything = [Walk(part=part) for part in self._parts]
-            frame = parsed_lines(
-                self._pages(spark, schema, everything), schema.columns, kept=(UNSEEN_COLUMN,), text=TEXT
-            )
-            return Reading(frame, schema, has_malformed=True)
+            return Reading(self._rows(spark, schema, everything), schema, has_malformed=True)
         by = Cursor.of(schema, cursor, self.label)
         ranges = _ranges(slices, apart=self.asked.asks_apart)
-        walks = [self._walk(one, by) for one in ranges]
-        rows = parsed_lines(
-            self._pages(spark, schema, walks), schema.columns, kept=(WALK, LINE_COLUMN, UNSEEN_COLUMN), text=TEXT
-        )
+        rows = self._rows(spark, schema, [self._walk(one, by) for one in ranges], WALK, LINE_COLUMN)
         told = self.asked.asks_apart or bool(self.hint.parts)
         return Reading(_within(rows, schema, by, ranges, told=told), schema, has_malformed=True)
 
@@ -177,6 +166,11 @@ class RestTable:
             ends = (self.asked.newest, self.asked.oldest) if with_ends and self.asked is not None else ((), ())
             newest, oldest = (_end(client, collection, said) for said in ends)
             return Sample(collection, page, newest, oldest)
+
+    def _rows(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk], *kept: str) -> DataFrame:
+        """`kept`: what comes along with the columns."""
+        pages = self._pages(spark, schema, walks)
+        return parsed_lines(pages, schema.columns, kept=(*kept, UNSEEN_COLUMN), text=TEXT)
 
     def _pages(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk]) -> DataFrame:
         verbatim, columns = Verbatim.of(schema.columns), frozenset(column.name for column in schema.columns)
