@@ -21,7 +21,7 @@ def cost_model(bench: Bench) -> Iterator[Row]:
     few, many = (_seconds(bench, chunks) for chunks in (_FEW, _MANY))
     looks = _looks(bench, 10_000)
     chunk = max(0.0, (many - few) / (_MANY - _FEW))
-    look = max(0.0, (looks[10_000] - looks[1]) / 10_000)
+    look = looks[10_000] / 10_000
     costs = Costs(start=0.0, run=max(0.0, few - _FEW * chunk), chunk=chunk, look=look)
     bench.told(str(costs))
     yield Row("a run, beside its chunks", f"{costs.run:.2f} s", "", f"{costs.run:.2f} s", "", None)
@@ -49,7 +49,7 @@ def _seconds(bench: Bench, chunks: int) -> float:
 def _looks(bench: Bench, chunks: int) -> dict[int, float]:
     with _project(bench, chunks, 1) as project:
         run_cold(project.folder, project.env, "work", f"id-{0:010}..{_WIDTH:010}")
-        return plan_cost(project.folder, project.env, (1, chunks))
+        return plan_cost(project.folder, project.env, [chunks])
 
 
 @contextmanager
