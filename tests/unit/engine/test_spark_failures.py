@@ -60,6 +60,8 @@ def test_an_error_of_ours_crosses_from_the_worker_with_its_type_and_hint() -> No
         RuntimeError("(java.io.IOException) Stream closed"),
         RuntimeError("Job 3 cancelled because SparkContext was shut down"),
         RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid."),
+        RuntimeError("[RESPONSE_ALREADY_RECEIVED] the operation is unknown to the server"),
+        RuntimeError("[INVALID_HANDLE.OPERATION_NOT_FOUND] The handle is invalid. Operation not found."),
         RuntimeError("Caused by: java.lang.OutOfMemoryError: Java heap space"),
         RuntimeError("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"),
         RuntimeError(
