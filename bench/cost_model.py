@@ -5,15 +5,14 @@ python bench/cost_model.py        the tables of docs/scaling.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from hakiri_dagster.orchestration.assets import chunks_per_run
+
 Launched = Literal["apply", "ui"]
 
-CHUNKS_PER_RUN = 100
-MOST_RUNS = 100
 CHUNKS_PER_PASS = 128
 
 
@@ -48,13 +47,12 @@ class Backfill:
     cores: int = 2
     connections: int = 2
     launched: Launched = "apply"
-    most_runs: int | None = MOST_RUNS
+    chunks_a_run: int | None = None
+    """Over how many there are."""
 
     def runs(self) -> Iterator[int]:
         """The chunks of each."""
-        size = CHUNKS_PER_RUN
-        if self.launched == "apply" and self.most_runs is not None:
-            size = max(size, math.ceil(self.chunks / self.most_runs))
+        size = self.chunks_a_run or chunks_per_run(self.chunks)
         for start in range(0, self.chunks, size):
             yield min(size, self.chunks - start)
 
@@ -117,7 +115,7 @@ BY_CORES = [
 ]
 BY_LAUNCH = [
     ("100,000 chunks of 100 rows, from the UI", Backfill(100_000, 100, launched="ui")),
-    ("the same by `apply`, were there 100 chunks in each run", Backfill(100_000, 100, most_runs=None)),
+    ("the same by `apply`, were there 100 chunks in each run", Backfill(100_000, 100, chunks_a_run=100)),
 ]
 
 if __name__ == "__main__":

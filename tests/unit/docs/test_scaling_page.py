@@ -4,8 +4,6 @@ import re
 import subprocess
 import sys
 
-from hakiri_dagster.orchestration.assets import CHUNKS_PER_RUN
-from hakiri_dagster.orchestration.requests import MOST_RUNS
 from hakiri_dagster.pipeline.passes import SLICES_A_PASS
 from tests.unit.docs.pages import ROOT
 
@@ -17,10 +15,6 @@ def test_the_page_shows_what_the_model_tells() -> None:
     assert told in (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
 
 
-def test_the_model_cuts_runs_and_passes_as_the_product_does() -> None:
+def test_the_model_cuts_passes_as_the_product_does() -> None:
     assumed = dict(re.findall(r"^([A-Z_]+) = (\d+)$", MODEL.read_text(encoding="utf-8"), re.MULTILINE))
-    assert assumed == {
-        "CHUNKS_PER_RUN": str(CHUNKS_PER_RUN),
-        "MOST_RUNS": str(MOST_RUNS),
-        "CHUNKS_PER_PASS": str(SLICES_A_PASS),
-    }
+    assert assumed == {"CHUNKS_PER_PASS": str(SLICES_A_PASS)}
