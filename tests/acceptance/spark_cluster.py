@@ -28,6 +28,9 @@ from tests.acceptance.command_line import command_of, eventually, kill
 
 SPARK_HOME = Path(pyspark.__file__).parent
 WORKERS = 2
+FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+"""None of these JVMs lives long enough to earn back what the second one costs."""
+
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -47,6 +50,7 @@ class SparkCluster:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": FIRST_COMPILER,
             "spark.sql.shuffle.partitions": "2",
             # no task before both workers have an executor, so that each of them gets some
             "spark.cores.max": str(WORKERS),
@@ -96,6 +100,7 @@ def _daemon(folder: Path, name: str, arguments: Sequence[str]) -> Iterator[None]
         **_environment(),
         "JAVA_HOME": str(ensure_java()),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": FIRST_COMPILER,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     with (folder / f"{name}.log").open("ab") as log:
