@@ -14,6 +14,7 @@ _UNDER_WAY = (
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 )
+_INTERRUPTED = "DagsterExecutionInterruptedError"
 _TOLD = "The process of this run was killed. What it published stays; the rest is loaded by the next run."
 
 
@@ -42,3 +43,17 @@ def _ended(instance: dg.DagsterInstance, run_id: str) -> bool:
     else:
         instance.report_run_failed(run, _TOLD)
     return True
+
+
+def was_stopped(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """It has not failed by itself: its process was killed or told to end, as by `hakiri serve` that ends, or it never
+    began. What somebody cancels in the UI is none of these."""
+    if run.status != dg.DagsterRunStatus.FAILURE:
+        return False
+    failed_steps = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    return all(_was_interrupted(entry) for entry in failed_steps)
+
+
+def _was_interrupted(entry: dg.EventLogEntry) -> bool:
+    error = None if entry.dagster_event is None else entry.dagster_event.step_failure_data.error
+    return error is not None and error.cls_name == _INTERRUPTED

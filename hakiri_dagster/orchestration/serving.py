@@ -18,6 +18,7 @@ import dagster as dg
 from hakiri_dagster.audit.deliveries import DeliveryStore, OpenWork
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.orchestration.killed_runs import was_stopped
 from hakiri_dagster.orchestration.names import ALONG_TAG, DELIVERIES_TAG, asset_key
 from hakiri_dagster.orchestration.partitions import ordered_keys, reconcile, require_known
 from hakiri_dagster.orchestration.requests import RANGE_END_TAG, RANGE_START_TAG, tick_ranges
@@ -53,8 +54,7 @@ class _Ended:
 
     @classmethod
     def of(cls, runs: Sequence[dg.DagsterRun], instance: dg.DagsterInstance) -> _Ended:
-        failed = (run.run_id for run in runs if run.status == dg.DagsterRunStatus.FAILURE)
-        return cls(runs, frozenset(run_id for run_id in failed if not instance.get_run_stats(run_id).steps_failed))
+        return cls(runs, frozenset(run.run_id for run in runs if was_stopped(instance, run)))
 
     @property
     def is_hopeless(self) -> bool:
@@ -91,7 +91,7 @@ class Server:
             return Served(f"{under_way} run(s) under way")
         ended = _Ended.of(runs, self.instance)
         if work.tries < len(ended.killed) and not ended.is_hopeless:
-            return self._put_off(work, len(ended.killed), f"{len(ended.killed)} run(s) were killed")
+            return self._put_off(work, len(ended.killed), f"{len(ended.killed)} run(s) were stopped")
         return self._next(pipeline, work, batch, ended)
 
     def _begun(self, pipeline: Pipeline) -> str | None:

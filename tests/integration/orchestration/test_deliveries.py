@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import boto3
 import dagster as dg
 import pytest
+from dagster._core.errors import DagsterExecutionInterruptedError
 from moto.server import ThreadedMotoServer
 
 from hakiri_dagster.audit.database import open_audit
@@ -16,6 +18,7 @@ from hakiri_dagster.audit.deliveries import Arrival, Delivery, DeliveryStore
 from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.orchestration import serving
+from hakiri_dagster.orchestration.killed_runs import was_stopped
 from hakiri_dagster.orchestration.names import DELIVERIES_TAG
 from tests.integration.orchestration.conftest import ShopProject
 
@@ -224,7 +227,7 @@ def test_what_a_killed_run_was_to_load_is_asked_for_again_after_a_while(shop: Sh
     arrive(shop, "a")
     first = daemon.asked()
     daemon.pretend(first, dg.DagsterRunStatus.FAILURE)
-    assert "looked at again in 30 s: 1 run(s) were killed" in daemon.says()
+    assert "looked at again in 30 s: 1 run(s) were stopped" in daemon.says()
     assert daemon.says() == "no delivery waits"
     make_due(shop)
     again = daemon.asked()
@@ -232,6 +235,22 @@ def test_what_a_killed_run_was_to_load_is_asked_for_again_after_a_while(shop: Sh
     daemon.pretend(again)
     assert daemon.says() == "shop: served"
     assert states(shop) == [("a", "done")]
+
+
+def test_a_run_that_was_interrupted_has_not_failed_by_itself(shop: ShopProject) -> None:
+    @dg.asset
+    def interrupted() -> None:
+        raise DagsterExecutionInterruptedError
+
+    @dg.asset
+    def broken() -> None:
+        raise dg.Failure("by itself")
+
+    for asset, expected in ((interrupted, True), (broken, False)):
+        with suppress(DagsterExecutionInterruptedError):
+            dg.materialize([asset], instance=shop.instance, raise_on_error=False)
+        (run,) = shop.instance.get_runs(limit=1)
+        assert (run.status, was_stopped(shop.instance, run)) == (dg.DagsterRunStatus.FAILURE, expected)
 
 
 def test_runs_that_are_killed_again_and_again_are_given_up(shop: ShopProject, daemon: Daemon) -> None:
