@@ -21,12 +21,12 @@ _PATIENCE = 1.0
 
 def receive(root: Path, host: str, port: int) -> int:
     project = opened_project(root)
-    with opened_inbox(project, host, port) as inbox:
-        print(f"Webhooks: POST http://{_shown(host)}:{inbox.port}/hooks/<pipeline id>", file=sys.stderr, flush=True)
-        try:
+    try:
+        with opened_inbox(project, host, port) as inbox:
+            print(f"Webhooks: POST http://{_shown(host)}:{inbox.port}/hooks/<pipeline id>", file=sys.stderr, flush=True)
             inbox.serve_forever()
-        except KeyboardInterrupt:
-            print("stopping …", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("stopping …", file=sys.stderr)
     return 0
 
 
