@@ -132,6 +132,16 @@ def test_rows_of_a_segment_that_the_ledger_has_lost_are_replaced_and_not_doubled
         assert ids(shop) == list(range(1, 12))
 
 
+def test_a_last_segment_without_rows_is_no_source_that_came_up_empty(shop: ShopProject) -> None:
+    """Where nothing says that there is no more, the first empty page does, in a segment of its own."""
+    pages = {"type": "last_record", "param": "starting_after"}
+    with journal(shop, Journal(events=8), pagination=pages, load={"mode": "append", "on_miss_action": "alert"}):
+        assert shop.apply()["events"]["error"] is None
+        assert [key for key, _ in ledger(shop)] == ["segment-000001", "segment-000002", "segment-000003"]
+        assert shop.apply()["events"]["warnings"] == []
+        assert ids(shop) == list(range(1, 9))
+
+
 def test_a_token_that_leads_back_is_an_error_and_loads_nothing_twice(shop: ShopProject) -> None:
     """The page after event 8 leads back to 4, where the second segment has begun."""
 
