@@ -77,6 +77,15 @@ def test_what_somebody_took_over_meanwhile_is_left_to_him(audit: AuditDb) -> Non
     assert state(audit, "c1").status == "done"
 
 
+def test_an_attempt_that_died_after_they_were_looked_for_is_left_to_the_next_look(audit: AuditDb) -> None:
+    claimed(audit, "c1", "dead")
+    stale = audit.leases.stale(is_dead)
+    due = DueSlice(Slice(state(audit, "c1").chunk, CursorRange(Interval(0, 1))), attempts=1)
+    audit.chunks.claim(*OF, [due], holder="dead", run_id="r", ttl_seconds=60, holder_is_dead=is_dead)
+    assert take(audit, *stale) == ()
+    assert [lease.attempt for lease in audit.leases.stale(is_dead)] == [2]
+
+
 def test_an_attempt_that_was_given_up_and_wakes_up_is_told_so(audit: AuditDb) -> None:
     asleep = claimed(audit, "c1", "elsewhere", ttl_seconds=-1)
     audit.leases.close(take(audit, *audit.leases.stale(is_dead)), holder="sweeper", message="its lease ended")

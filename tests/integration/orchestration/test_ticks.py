@@ -126,14 +126,13 @@ class TestSchedule:
         Daemon(shop).look()
         with shop.runtime() as runtime:
             (table,) = runtime.project.tables
-            first = runtime.survey(table).due.slices[:1]
+            held = runtime.survey(table).due.slices[:3]
             elsewhere = str(replace(ProcessIdentity.current(), host="elsewhere"))
             runtime.audit.chunks.claim(
-                "shop", "orders", first, holder=elsewhere, run_id="r", ttl_seconds=60, holder_is_dead=is_dead
+                "shop", "orders", held, holder=elsewhere, run_id="r", ttl_seconds=60, holder_is_dead=is_dead
             )
         (request,) = Daemon(shop).tick().run_requests
-        assert request.tags["dagster/asset_partition_range_start"] == "2024-02"
-        assert request.tags["dagster/asset_partition_range_end"] == "2024-03"
+        assert request.partition_key == "2024-04"
 
     def test_a_tick_asks_for_chunks_that_lie_apart_and_for_several_tables_at_once(self, shop: ShopProject) -> None:
         declare(shop, {"name": "visits", "incremental": "placed_at"}, path="data/orders/")
