@@ -121,7 +121,7 @@ def test_each_part_has_windows_of_its_own_and_dagster_shows_both_dimensions(shop
         forge.put(PYTHON, 9, ago(minutes=5))
         with shop.runtime() as runtime:
             survey = runtime.survey(table)
-            (asked,) = tick_ranges(table, partitions, survey, shop.instance)
+            (asked,) = tick_ranges(table, partitions, survey, survey.due_in_turn, shop.instance)
         assert (asked.partition_key,) == survey.due_keys, "a tick asks for what the part owes, and for no other part"
         api.asked.clear()
         again = shop.apply()["issues"]
