@@ -7,12 +7,22 @@ from itertools import count
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning import rate_window
-from hakiri_dagster.planning.rate_window import DOUBT, LEASE, LONGEST_WAIT, SECOND, Given, RateWindow, Wait, span
+from hakiri_dagster.planning.rate_window import (
+    DOUBT,
+    LEASE,
+    LONGEST_WAIT,
+    SECOND,
+    Given,
+    RateWindow,
+    Wait,
+    measured,
+    span,
+)
 
 Fate = Literal["answered", "no answer", "not sent", "killed before", "killed after", "killed elsewhere"]
 
@@ -87,7 +97,7 @@ def test_who_is_dead_neither_waits_nor_holds_a_permit_for_long() -> None:
     window, _ = asked(window, 0, "dead too", rate=one)
     window, waits = rate_window.ask(window, one, SECOND, "b", dead={"dead", "dead too"})
     assert waits == Wait(waits.number, LONGEST_WAIT)
-    window, given_ = rate_window.ask(window, one, SECOND + DOUBT + span(one), "b", number=waits.number)
+    window, given_ = rate_window.ask(window, one, SECOND + measured(DOUBT) + span(one), "b", number=waits.number)
     assert given_ == Given(waits.number)
 
 
@@ -102,8 +112,8 @@ def test_a_request_without_an_answer_may_still_arrive() -> None:
     one = Rate(1, 1)
     window, given_ = asked(RateWindow(), 0, rate=one)
     window = rate_window.in_doubt(window, SECOND, given_.number)
-    assert isinstance(asked(window, SECOND + DOUBT + span(one) - 1, rate=one)[1], Wait)
-    assert isinstance(asked(window, SECOND + DOUBT + span(one), rate=one)[1], Given)
+    assert isinstance(asked(window, SECOND + measured(DOUBT) + span(one) - 1, rate=one)[1], Wait)
+    assert isinstance(asked(window, SECOND + measured(DOUBT) + span(one), rate=one)[1], Given)
 
 
 def test_a_permit_that_was_not_used_counts_no_more() -> None:
@@ -222,6 +232,7 @@ REQUESTS = st.lists(
 )
 
 
+@example(1, 1, -SECOND, [(0, (60_015_002, 0, 0), "no answer"), (0, (0, 0, 0), "answered")])
 @given(st.integers(1, 7), st.sampled_from([1, 2, 60]), st.sampled_from([-SECOND, 0, 10**15]), REQUESTS)
 def test_no_source_ever_sees_more_than_the_rate_in_any_window(
     limit: int, seconds: int, offset: int, requests: list[tuple[int, tuple[int, int, int], Fate]]
