@@ -84,8 +84,9 @@ class Interface:
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
             node = self.ask(_PARTITIONS, {"asset": {"path": asset}})["assetNodeOrError"]
-            if len(node["partitionKeys"]) == count:
-                return list(node["partitionKeys"])
+            found = list(node.get("partitionKeys", ()))  # none while the project is still being loaded
+            if len(found) == count:
+                return found
             time.sleep(_LOOK_SECONDS)
         raise SystemExit(f"{asset} never had {count} partitions")
 
