@@ -41,11 +41,22 @@ Ids = Annotated[list[str] | None, typer.Argument(help="Pipeline ids; none: all o
 Id = Annotated[str, typer.Argument(help="A pipeline id.", metavar="ID")]
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(version("hakiri-dagster"))
+        raise typer.Exit
+
+
 @app.callback()
 def choose_project(
     project: Annotated[
         Path, typer.Option("--project", metavar="DIR", help="The folder that holds manifests/.", file_okay=False)
     ] = Path(),
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version, and end.")
+    ] = False,
 ) -> None:
     global _project  # typer's commands are plain functions; this is their one shared argument
     _project = project.resolve()

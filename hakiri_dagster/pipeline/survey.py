@@ -248,8 +248,8 @@ def look(
     found: Discovery | None = None,
 ) -> Survey:
     """Asks source, destination and audit DB; changes nothing. `found`: what the source has been asked already."""
-    moment = datetime.now(UTC)
     discovery = _discover(table, source, audit, spark) if found is None else found
+    moment = datetime.now(UTC)  # when the source had answered: else what it holds by its now might lie in the future
     last_rewind = audit.rewinds.last(table.pipeline_id, table.name)  # before the states: they know of it at least
     mark = destination.mark(table)  # before the states, so that it is not ahead of them
     stored, target, ledger = word_of_loads(table, destination, audit)

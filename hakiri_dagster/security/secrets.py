@@ -12,6 +12,8 @@ from urllib.parse import quote, unquote, urlsplit
 MASK = "***"
 MIN_LENGTH = 4
 """Shorter values would mask half of every text; inside URLs they are masked all the same."""
+LONG = 8
+"""Shorter values may be words, such as `short`: masked inside of a longer word, they would be told by what is left."""
 
 _lock = threading.Lock()
 _secrets: frozenset[str] = frozenset()
@@ -30,13 +32,18 @@ def register(values: Iterable[str]) -> None:
             return
         _secrets |= found
         longest_first = sorted(_secrets, key=lambda secret: (-len(secret), secret))
-        _pattern = re.compile("|".join(map(re.escape, longest_first)))
+        _pattern = re.compile("|".join(map(_wherever, longest_first)))
 
 
 def register_url(url: str) -> None:
     """The password of a URL, not the URL itself."""
     if (password := _password(url)) is not None:
         register([password])
+
+
+def _wherever(secret: str) -> str:
+    escaped = re.escape(secret)
+    return escaped if len(secret) >= LONG else rf"(?<![^\W_]){escaped}(?![^\W_])"
 
 
 def redact(text: str) -> str:

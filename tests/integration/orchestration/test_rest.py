@@ -152,6 +152,15 @@ def test_rows_at_the_mark_are_neither_lost_nor_doubled(shop: ShopProject) -> Non
             assert shop.column("issues", "id") == [1, 2, 3]
 
 
+def test_the_end_of_an_api_is_not_taken_for_rows_of_the_future(shop: ShopProject) -> None:
+    """Its clock's now is later than when it was asked."""
+    tracker = Tracker(clock=NOW + timedelta(days=1))
+    tracker.put(1, ago(days=40))
+    with tracked(shop, tracker, **CURSOR):
+        told = shop.apply()["issues"]
+    assert (told["error"], told["warnings"]) == (None, [])
+
+
 def test_trouble_on_the_way_doubles_and_loses_nothing(shop: ShopProject) -> None:
     """429s, 5xx, and connections that break off in the middle of an answer."""
     tracker = Tracker()

@@ -51,6 +51,12 @@ def test_a_short_secret_does_not_mask_half_of_every_text() -> None:
     assert redact("a banana") == "a banana"
 
 
+def test_a_secret_that_is_a_word_is_not_told_by_what_is_left_of_longer_ones() -> None:
+    register(["short"])
+    assert redact("the secret is shorter than 16 characters") == "the secret is shorter than 16 characters"
+    assert redact("short, a_short_one, key=short&x") == "***, a_***_one, key=***&x"
+
+
 def test_a_url_without_password_can_be_shown() -> None:
     assert safe_url("postgresql://app:s3cret@h:5432/db?sslmode=on") == "postgresql://app@h:5432/db?sslmode=on"
     assert safe_url("postgresql://app@h/db") == "postgresql://app@h/db"
