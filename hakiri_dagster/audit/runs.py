@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
+from uuid import uuid4
 
 from sqlalchemy import Connection, select, update
 
@@ -94,6 +95,23 @@ class RunStore(RunReader):
             now = self._transactions.now(connection)
             upsert(connection, PIPELINE_RUN, [row | {"started_at": now}])
             _close_dead(connection, pipeline_id, table, now, holder_is_dead)
+
+        self._transactions.write(work)
+
+    def refused(self, pipeline_id: str, table: str, error_kind: ErrorKind, message: str) -> None:
+        """What keeps runs of the table from starting. It is one entry for as long as it is the same."""
+        of_table = (_C.pipeline_id == pipeline_id) & (_C.table_name == table)
+        newest = select(_C.run_id, _C.status, _C.error_msg).where(of_table).order_by(_C.started_at.desc()).limit(1)
+
+        def work(connection: Connection) -> None:
+            now = self._transactions.now(connection)
+            last = connection.execute(newest).first()
+            if last is not None and (last.status, last.error_msg) == ("failed", message):
+                connection.execute(update(PIPELINE_RUN).where(of_table, _C.run_id == last.run_id).values(ended_at=now))
+                return
+            row = {"run_id": str(uuid4()), "pipeline_id": pipeline_id, "table_name": table, "status": "failed"}
+            told = {"started_at": now, "ended_at": now, "error_kind": error_kind, "error_msg": message}
+            upsert(connection, PIPELINE_RUN, [row | told])
 
         self._transactions.write(work)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, TypedDict
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, Subquery, func, select
 from hakiri_dagster.audit.chunk_rows import from_row, number_from_text
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetReader
-from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, REWIND, TABLE_STATE
+from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, PIPELINE_RUN, REWIND, TABLE_STATE
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.generations import parse_plan_text
 from hakiri_dagster.planning.phases import Owed, Phase, Sla, Standing, pipeline_phase, table_phase
@@ -51,6 +51,14 @@ class OpenRewind(TypedDict):
     chunks: int
 
 
+class TableError(TypedDict):
+    """Why the last run of a table failed, or could not begin."""
+
+    table: str
+    at: str
+    error: str
+
+
 class StatusDocument(TypedDict):
     pipeline_id: str
     phase: Phase
@@ -62,6 +70,7 @@ class StatusDocument(TypedDict):
     rate_budget: str | None
     rate_budget_consumed_pct: int | None
     rewinds: list[OpenRewind]
+    errors: list[TableError]
 
 
 class StatusReader:
@@ -92,7 +101,8 @@ class StatusReader:
             rows = connection.execute(query).all()
             standings = _standings(connection, pipeline_id, rows, newest)
             rewinds = _open_rewinds(connection, pipeline_id)
-            return _document(pipeline_id, rows, rate_budget, consumed, rewinds, standings, slas or {})
+            errors = _open_errors(connection, pipeline_id, {row.table_name for row in rows if row.status == "failed"})
+            return _document(pipeline_id, rows, rate_budget, consumed, rewinds, errors, standings, slas or {})
 
         return self._transactions.read(work)
 
@@ -117,6 +127,33 @@ def _open_rewinds(connection: Connection, pipeline_id: str) -> list[OpenRewind]:
             chunks=row.chunks,
         )
         for row in connection.execute(query.order_by(REWIND.c.rewind_id))
+    ]
+
+
+def _open_errors(connection: Connection, pipeline_id: str, failed: Collection[str]) -> list[TableError]:
+    """A later look that went well has settled an error, unless chunks of the table are still `failed`."""
+    run = PIPELINE_RUN.c
+    newest = (
+        select(run.table_name, func.max(run.started_at).label("started_at"))
+        .where(run.pipeline_id == pipeline_id)
+        .group_by(run.table_name)
+        .subquery()
+    )
+    query = (
+        select(run.table_name, run.started_at, run.ended_at, run.error_msg, TABLE_STATE.c.planned_at)
+        .join(newest, (run.table_name == newest.c.table_name) & (run.started_at == newest.c.started_at))
+        .outerjoin(
+            TABLE_STATE,
+            (TABLE_STATE.c.pipeline_id == run.pipeline_id) & (TABLE_STATE.c.table_name == run.table_name),
+        )
+        .where(run.pipeline_id == pipeline_id, run.status.in_(("failed", "partial")))
+        .order_by(run.table_name)
+    )
+    told = [(row, row.ended_at or row.started_at) for row in connection.execute(query)]
+    return [
+        TableError(table=row.table_name, at=_told(at), error=row.error_msg or "")
+        for row, at in told
+        if row.table_name in failed or row.planned_at is None or row.planned_at <= at
     ]
 
 
@@ -152,6 +189,7 @@ def _document(
     rate_budget: Rate | None,
     consumed_pct: int | None,
     rewinds: list[OpenRewind],
+    errors: list[TableError],
     standings: Mapping[str, Standing],
     slas: Mapping[str, Sla | None],
 ) -> StatusDocument:
@@ -180,6 +218,7 @@ def _document(
         rate_budget=None if rate_budget is None else str(rate_budget),
         rate_budget_consumed_pct=consumed_pct,
         rewinds=rewinds,
+        errors=errors,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hakiri_dagster.cli.command_span import command_span
 from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen_tables, opened_project
-from hakiri_dagster.cli.progress import progress_bars
+from hakiri_dagster.cli.progress import progress_shown
 from hakiri_dagster.cli.report import report
 from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.errors import UsageError
@@ -69,7 +69,7 @@ def work_through(
     due = [(t, survey) for t, survey in planned.surveys if planned.of(t).needs_a_run]
     _tell_of_misses(runtime, planned)
     if due:
-        with opened_applier() as applier, progress_bars(due, tally):
+        with opened_applier() as applier, progress_shown(due, tally):
             _each(due, lambda t, s: _timed(tally, t, partial(applier.load_due, t, s)), parallelism)
     return planned
 
@@ -79,6 +79,9 @@ def _tell_of_misses(runtime: Runtime, planned: Planned) -> None:
     for table, error in planned.failures:
         runtime.tell_of_a_miss(table, error)
     for table, survey in planned.surveys:
+        if refusals := planned.of(table).refusals:
+            told = f"{table.label}: {'; '.join(refusals)}"
+            runtime.audit.runs.refused(table.pipeline_id, table.name, "permanent", told)
         if not (planned.of(table).loads or planned.of(table).hooks):
             runtime.tell_of_a_miss(table, survey)
 
@@ -155,7 +158,7 @@ def _keys(survey: Survey, chunk: str | None) -> list[str]:
 def _again(runtime: Runtime, wanted: Sequence[tuple[Table, Survey, list[str]]], tally: Tally) -> None:
     from hakiri_dagster.orchestration.apply import opened_applier
 
-    with opened_applier(runtime) as applier, progress_bars([(t, s) for t, s, _ in wanted], tally):
+    with opened_applier(runtime) as applier, progress_shown([(t, s) for t, s, _ in wanted], tally):
         for table, survey, keys in wanted:
             tally.of(table).planned = len(keys)
             _timed(tally, table, partial(applier.load_again, table, survey, keys))

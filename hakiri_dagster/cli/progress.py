@@ -1,24 +1,37 @@
-"""Progress bars on stderr, on a terminal only."""
+"""How far a load is, on stderr: bars on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Final, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from hakiri_dagster.cli.tally import Tally
+from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.survey import Survey
 
+SECONDS_BETWEEN_LINES: Final = 15.0
+"""Whatever takes less tells nothing before its end."""
+
 
 @contextmanager
-def progress_bars(work: Sequence[tuple[Table, Survey]], tally: Tally) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        yield
-        return
+def progress_shown(work: Sequence[tuple[Table, Survey]], tally: Tally) -> Iterator[None]:
+    due = {table.label: len(survey.due_keys) for table, survey in work}
+    with _bars(due, tally) if sys.stderr.isatty() else _lines(due, tally) as show:
+        tally.on_change = show
+        try:
+            yield
+        finally:
+            tally.on_change = lambda _table: None
+
+
+@contextmanager
+def _bars(due: Mapping[str, int], tally: Tally) -> Iterator[Callable[[Table], None]]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -28,14 +41,36 @@ def progress_bars(work: Sequence[tuple[Table, Survey]], tally: Tally) -> Iterato
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks = {t.label: bars.add_task(t.label, total=len(survey.due_keys) or None, rows=0) for t, survey in work}
+        tasks = {label: bars.add_task(label, total=count or None, rows=0) for label, count in due.items()}
 
         def show(table: Table) -> None:
             counts = tally.of(table)
-            bars.update(tasks[table.label], completed=counts.done + counts.failed + counts.skipped, rows=counts.rows)
+            bars.update(tasks[table.label], completed=_tried(counts), rows=counts.rows)
 
-        tally.on_change = show
-        try:
-            yield
-        finally:
-            tally.on_change = lambda _table: None
+        yield show
+
+
+@contextmanager
+def _lines(due: Mapping[str, int], tally: Tally) -> Iterator[Callable[[Table], None]]:
+    yield ProgressLines(due, tally, sys.stderr)
+
+
+class ProgressLines:
+    def __init__(
+        self, due: Mapping[str, int], tally: Tally, to: TextIO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._due, self._tally, self._to, self._clock = due, tally, to, clock
+        self._last = dict.fromkeys(due, clock())
+
+    def __call__(self, table: Table) -> None:
+        now = self._clock()
+        if now - self._last[table.label] < SECONDS_BETWEEN_LINES:
+            return
+        self._last[table.label] = now
+        counts = self._tally.of(table)
+        of = f" of {due:,}" if (due := self._due[table.label]) else ""
+        print(f"{table.label}: {_tried(counts):,}{of} chunk(s), {counts.rows:,} row(s)", file=self._to, flush=True)
+
+
+def _tried(counts: TableTally) -> int:
+    return counts.done + counts.failed + counts.skipped

@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table as Grid
+from rich.text import Text
 
 from hakiri_dagster.audit.database import AuditView, open_audit_view
 from hakiri_dagster.audit.deliveries import DeliveryNumbers
@@ -39,14 +41,14 @@ def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) ->
         if as_json:
             print_json(_told(documents, pipeline_id))
         else:
-            screen().print(_grid(documents))
+            screen().print(_shown(documents))
     elif as_json:
         watch(look, lambda documents: print_json_line(_told(documents, pipeline_id)))
     elif sys.stdout.isatty():
         with shown_in_place() as show:
-            watch(look, lambda documents: show(_grid(documents)))
+            watch(look, lambda documents: show(_shown(documents)))
     else:
-        watch(look, lambda documents: screen().print(_grid(documents)))
+        watch(look, lambda documents: screen().print(_shown(documents)))
     return 0
 
 
@@ -66,6 +68,15 @@ def _document(audit: AuditView, pipeline: Pipeline) -> PipelineStatus:
 
 def _told(documents: Sequence[PipelineStatus], pipeline_id: str | None) -> Any:
     return documents[0] if pipeline_id else {"pipelines": documents}
+
+
+def _shown(documents: Sequence[PipelineStatus]) -> RenderableType:
+    errors = [
+        f"! {document['pipeline_id']}/{one['table']}, {one['at']}: {one['error']}"
+        for document in documents
+        for one in document["errors"]
+    ]
+    return Group(_grid(documents), *(Text(error) for error in errors))
 
 
 def _grid(documents: Sequence[PipelineStatus]) -> Grid:

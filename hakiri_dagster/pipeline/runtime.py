@@ -213,7 +213,10 @@ class Runtime:
         return Planned(plan, tuple(surveys), tuple(failures))
 
     def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
-        """A run tells by itself; this is for a source that gives no reason to start one."""
+        """A run tells by itself; this is for a source that gives no reason to start one, or an error that keeps it from
+        starting."""
+        if isinstance(found, HakiriError):
+            self.audit.runs.refused(table.pipeline_id, table.name, found.kind, str(found))
         alert = miss_found(table, found)
         if alert is not None:
             raise_alert_without_run(self.audit, self.observer, table, alert)
