@@ -19,7 +19,7 @@ END: Final = ""
 """In the place of a token: the source has no more. What it has later comes in the same segment."""
 
 
-_KEY = re.compile(r"segment-[0-9]{6,}")
+_KEY = re.compile(r"segment-([0-9]{6,})")
 
 
 def segment_key(number: int) -> str:
@@ -30,9 +30,20 @@ def is_segment(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
+def number_of(key: str) -> int:
+    """By which segments are ordered: their keys sort as texts up to the last of six digits only. 0 is before all."""
+    found = _KEY.fullmatch(key)
+    return 0 if found is None else int(found[1])
+
+
 def plan_segments(states: Iterable[ChunkState]) -> tuple[Chunk, ...]:
-    """Those that are published, one after the other, and the next: or the last again, where the source had no more."""
+    """Those that are published, one after the other, and the next: or the last again, where the source had no more.
+
+    A table that was cut otherwise in between is walked anew: rows of its segments have given way to what came since.
+    """
     known = {state.key: state for state in states}
+    others = (state.load_id or 0 for state in known.values() if not isinstance(state.bounds, Segment))
+    since = max(others, default=0)
     chunks: list[Chunk] = []
     after: str | None = None
     for number in count(1):
@@ -40,6 +51,8 @@ def plan_segments(states: Iterable[ChunkState]) -> tuple[Chunk, ...]:
         chunks.append(chunk)
         state = known.get(chunk.key)
         if state is None or state.status != "done" or state.bounds != chunk.bounds or not state.token:
+            break
+        if (state.load_id or 0) < since:
             break
         after = state.token
     return tuple(chunks)
@@ -66,7 +79,8 @@ def _later(chunk: Chunk, known: Mapping[str, ChunkState]) -> tuple[str, ...]:
     assert isinstance(chunk.bounds, Segment)
     number = chunk.bounds.number
     later = (s for s in known.values() if isinstance(s.bounds, Segment) and s.bounds.number > number)
-    return tuple(sorted(s.key for s in later if s.load_id is not None and s.status not in ("superseded", "retired")))
+    live = (s.key for s in later if s.load_id is not None and s.status not in ("superseded", "retired"))
+    return tuple(sorted(live, key=number_of))
 
 
 def leads_back(token: str, segment: Segment, chunks: Sequence[Chunk]) -> int | None:

@@ -13,7 +13,7 @@ from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.modes.registry import MODES, mode_of
 from hakiri_dagster.destinations.postgres.replacement import Earlier, Replacement, bounds_from_json, replacement
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, Part, Segment, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, Segment, SourceFile, WholeTable
 from hakiri_dagster.planning.replays import LiveLoad
 
 _EARLIER: LiteralString = """
@@ -42,7 +42,7 @@ WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(targe
 _OF_FILE: LiteralString = """
   AND (bounds ->> 'kind' = 'file' AND bounds ->> 'hash' = %(hash)s
        OR chunk_key = ANY(%(supersedes)s)
-       OR bounds ->> 'kind' IN ('range', 'null', 'full'))
+       OR bounds ->> 'kind' IN ('range', 'null', 'full', 'segment'))
 """
 
 # The slices of an open chunk all end at the same bound: what their highest cursor does not reach is left out.
@@ -50,19 +50,20 @@ _OF_RANGE: LiteralString = """
   AND (bounds ->> 'kind' = 'range'
        AND numrange((bounds ->> 'lower')::numeric, (bounds ->> 'upper')::numeric)
            && numrange(%(lower)s::numeric, %(upper)s::numeric)
-       OR bounds ->> 'kind' IN ('file', 'full'))
+       OR bounds ->> 'kind' IN ('file', 'full', 'segment'))
   AND (cursor_max IS NULL OR %(lower)s::numeric IS NULL OR cursor_max >= %(lower)s::numeric
        OR (bounds ->> 'lower')::numeric >= %(lower)s::numeric)
 """
 
 _OF_NULLS: LiteralString = """
-  AND bounds ->> 'kind' IN ('null', 'file', 'full')
+  AND bounds ->> 'kind' IN ('null', 'file', 'full', 'segment')
 """
 
+# The first one begins a walk anew, whatever the table's chunks were before.
 _OF_SEGMENT: LiteralString = """
   AND (bounds ->> 'kind' = 'segment' AND (bounds ->> 'number')::integer = %(number)s
        OR chunk_key = ANY(%(supersedes)s)
-       OR bounds ->> 'kind' = 'full')
+       OR %(number)s = 1 AND bounds ->> 'kind' <> 'segment')
 """
 
 # Of a table in parts: what is of no part was loaded before it had them, or as a whole.
@@ -134,9 +135,11 @@ def _values(bounds: Bounds) -> dict[str, object]:
             return {"hash": content_hash}
         case CursorRange(interval, part):
             return {"lower": interval.lower, "upper": interval.upper, "part": None if part is None else part.value}
-        case NullCursor(Part(_, value)):
-            return {"part": value}
+        case NullCursor(part):
+            return {"part": None if part is None else part.value}
         case Segment(number):
             return {"number": number}
-        case _:
+        case WholeTable():
             return {}
+        case _:
+            assert_never(bounds)

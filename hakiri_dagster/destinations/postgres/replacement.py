@@ -53,11 +53,11 @@ def replacement(bounds: Bounds, earlier: Sequence[Earlier], supersedes: Collecti
 
 
 def covers(new: Bounds, old: Bounds) -> bool:
-    if part_of(new) != part_of(old) and not isinstance(new, WholeTable):
+    if _begins_anew(new, old):
+        return True
+    if part_of(new) != part_of(old):
         return False
     match new, old:
-        case WholeTable(), _:
-            return True
         case SourceFile(), SourceFile():
             # never by path: what a path held before may have moved to another one
             return new.content_hash == old.content_hash
@@ -67,10 +67,13 @@ def covers(new: Bounds, old: Bounds) -> bool:
             return True
         case Segment(number), Segment(other):
             return number == other
-        case Segment(1), WholeTable():
-            return True  # from the beginning on, the table is walked anew
         case _:
             return False
+
+
+def _begins_anew(new: Bounds, old: Bounds) -> bool:
+    """All rows of the table, or its first segment where there were none: they come again, whatever they came in."""
+    return new == WholeTable() or (isinstance(new, Segment) and new.number == 1 and not isinstance(old, Segment))
 
 
 def _by_cursor(bounds: Bounds) -> bool:

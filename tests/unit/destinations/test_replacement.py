@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,3 +116,23 @@ def test_a_segment_replaces_the_loads_of_its_own_number_whatever_token_they_bega
     assert (found.wholly, found.superseded) == ((2,), (2,))
     both = replacement(Segment(2, "z"), loads, supersedes=["key-3"])
     assert (both.wholly, both.superseded) == ((2, 3), (2, 3))
+
+
+def test_a_walk_that_begins_anew_replaces_what_was_loaded_before_there_were_segments() -> None:
+    part = Part("repo", "a")
+    loads = [
+        earlier(1, span(0, 10), cursor_max=5),
+        earlier(2, NullCursor()),
+        earlier(3, SourceFile("a", "11" * 16)),
+        earlier(4, WholeTable()),
+        earlier(5, CursorRange(Interval(0, 10), part)),
+    ]
+    found = replacement(Segment(1), loads)
+    assert (found.wholly, found.superseded) == ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5))
+    assert replacement(Segment(2, "x"), loads).load_ids == (), "they went with the first one"
+
+
+@pytest.mark.parametrize("new", [span(0, 10), NullCursor(), SourceFile("a", "11" * 16)])
+def test_rows_of_segments_give_way_to_whatever_the_table_is_cut_into_since(new: Bounds) -> None:
+    assert replacement(new, [earlier(1, Segment(1)), earlier(2, Segment(2, "x"))]).partly == (1, 2)
+    assert replacement(WholeTable(), [earlier(1, Segment(1))]).wholly == (1,)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hakiri_dagster.planning.again import loaded_again
-from hakiri_dagster.planning.chunks import Chunk, Segment
+from hakiri_dagster.planning.chunks import Chunk, CursorRange, Interval, Segment
 from hakiri_dagster.planning.repair import after_ledger
-from hakiri_dagster.planning.segments import END, due_segments, is_segment, leads_back, plan_segments
+from hakiri_dagster.planning.segments import (
+    END,
+    due_segments,
+    is_segment,
+    leads_back,
+    number_of,
+    plan_segments,
+    segment_key,
+)
 from hakiri_dagster.planning.states import ChunkState, published
 from tests.unit.planning.ledger_rows import PublishedSlice
 
@@ -109,3 +117,23 @@ def test_a_segment_that_began_elsewhere_than_the_one_before_has_ended_is_no_part
     first, second, third = walked(["b", "c", "d"])
     moved = [first, replace(second, token="x"), third]
     assert next_of(moved) == Segment(3, "x")
+
+
+def test_segments_are_ordered_by_number_where_their_keys_get_longer() -> None:
+    numbers = [1, 999_999, 1_000_000]
+    assert [number_of(segment_key(number)) for number in numbers] == numbers
+    assert number_of("2024-01") == 0, "of a table that was cut otherwise"
+    states = [ChunkState(segment_key(n), Segment(n, str(n)), "done", load_id=n) for n in (1_000_000, 999_999)]
+    (one,) = due_segments(states).slices
+    assert (one.key, one.supersedes) == ("segment-000001", ("segment-999999", "segment-1000000"))
+
+
+def test_a_table_that_had_windows_in_between_is_walked_from_the_beginning() -> None:
+    """Rows of the segments have given way to those of the windows, which the first segment alone replaces."""
+    states = walked(["b", END])
+    window = ChunkState("id-0", CursorRange(Interval(0, 10)), "done", 1, 1, (Interval(0, 10),), 10, load_id=7)
+    (one,) = due_segments([*states, window]).slices
+    assert (one.key, one.slice.bounds, one.supersedes) == ("segment-000001", Segment(1), ("segment-000002",))
+    assert next_of([*states, replace(window, load_id=None)]) == Segment(2, "b"), "none was published"
+    begun = replace(states[0], load_id=8, token="x")
+    assert next_of([begun, *states[1:], window]) == Segment(2, "x")

@@ -17,6 +17,8 @@ from hakiri_dagster.planning.chunks import (
     CursorRange,
     Interval,
     NullCursor,
+    Part,
+    Segment,
     Slice,
     SourceFile,
     WholeTable,
@@ -31,7 +33,10 @@ RANGES = [
     if lower is None or upper is None or lower < upper
 ]
 FILES = [SourceFile(path, content * 32) for path, content in product("ab", "12")]
-EVERY: list[Bounds] = [*RANGES, *FILES, NullCursor(), WholeTable()]
+PARTS = [Part("repo", "a"), Part("repo", "b")]
+OF_PARTS = [bounds for part in PARTS for bounds in (CursorRange(Interval(0, 10), part), NullCursor(part))]
+SEGMENTS = [Segment(1), Segment(1, "x"), Segment(2, "y")]
+EVERY: list[Bounds] = [*RANGES, *FILES, *OF_PARTS, *SEGMENTS, NullCursor(), WholeTable()]
 
 
 def record(shop: Shop, entries: Sequence[Earlier]) -> None:
@@ -58,10 +63,13 @@ def test_nothing_that_a_load_replaces_is_overlooked(make_shop: MakeShop) -> None
         for number, (bounds, cursor_max) in enumerate(product(EVERY, cursors))
     ]
     record(shop, entries)
-    files = tuple(entry.chunk_key for entry in entries if isinstance(entry.bounds, SourceFile))
+    files, segments = (
+        tuple(entry.chunk_key for entry in entries if isinstance(entry.bounds, kind)) for kind in (SourceFile, Segment)
+    )
     with psycopg.connect(shop.url) as connection:
         for bounds in EVERY:
-            supersedes = files[::2] if isinstance(bounds, SourceFile) else ()
+            named = files if isinstance(bounds, SourceFile) else segments if isinstance(bounds, Segment) else ()
+            supersedes = named[::2]
             asked = replace(load, slice=Slice(Chunk("new", bounds), bounds), supersedes=supersedes)
             assert replaced_by(connection, asked) == replacement(bounds, entries, supersedes), bounds
 
