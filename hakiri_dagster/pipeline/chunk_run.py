@@ -44,6 +44,7 @@ from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.parts import part_name
 from hakiri_dagster.planning.phases import Phase
+from hakiri_dagster.planning.segments import number_of
 
 Step = ChunkStep | RaisedAlert
 
@@ -58,6 +59,7 @@ def run_chunks(way: Way, wanted: Wanted) -> Generator[Step]:
 def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
     with misses_told(way):
         survey = _look(way)
+    wanted = survey.goes_on(wanted)
     claims = yield from _claimed_and_loaded(way, survey, wanted, is_first=True)
     while survey.shape == "segments" and claims.slices:
         onward = _look(way, survey.discovery)
@@ -100,7 +102,8 @@ def _not_loaded(way: Way, survey: Survey, wanted: Wanted, claims: Claimed) -> It
     told = {*(slice_.key for slice_ in claims.slices), *held, *claims.waiting}
     walked = claims.slices[0].key if survey.shape == "segments" and claims.slices else None
     for key in wanted.keys:
-        if key not in told and (walked is None or key < walked):  # those after it are walked anew, one by one
+        # those after the one that is walked are walked anew, one by one
+        if key not in told and (walked is None or number_of(key) < number_of(walked)):
             yield SkippedChunk(key, "nothing is new: its rows are published, or the source has none", published=True)
 
 

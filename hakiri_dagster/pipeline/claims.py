@@ -18,6 +18,7 @@ from hakiri_dagster.pipeline.survey import Survey, remember
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Slice
+from hakiri_dagster.planning.segments import number_of
 from hakiri_dagster.planning.states import Due, DueSlice, committed_cursor
 from hakiri_dagster.planning.turns import Turns, turns
 
@@ -123,7 +124,7 @@ def _why_in_order(survey: Survey) -> str:
 def _refuse_later_segment(survey: Survey, wanted: Wanted, owed: Due, slices: Sequence[DueSlice]) -> None:
     """Where it begins is known when the one before it is published."""
     first = next((due.key for due in (*owed.slices, *owed.busy)), None)
-    later = [key for key in wanted.keys if first is not None and key > first]
+    later = [key for key in wanted.keys if first is not None and number_of(key) > number_of(first)]
     if slices or wanted.due_only or not later or first is None:
         return
     raise OutOfOrder(

@@ -184,10 +184,17 @@ class Survey:
         """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""
         if wanted.due_only:
             return self.due
-        mine = (entry for entry in self.ledger if not entry.superseded and entry.run_id in wanted.published_by)
-        spared = {entry.chunk_key for entry in mine}
+        spared = self._published_by(wanted)
         chunks = [chunk for chunk in self.chunks if wanted.means_again(chunk.key) and chunk.key not in spared]
         return self._due_after(loaded_again(self.states, chunks))
+
+    def goes_on(self, wanted: Wanted) -> Wanted:
+        """A walk that broke off behind what it was asked for has published all of that, and is owed the rest."""
+        return wanted.beyond(self._published_by(wanted), self.due_keys) if self.shape == "segments" else wanted
+
+    def _published_by(self, wanted: Wanted) -> set[str]:
+        mine = (entry for entry in self.ledger if not entry.superseded and entry.run_id in wanted.published_by)
+        return {entry.chunk_key for entry in mine}
 
     @property
     def stored_plan(self) -> StoredPlan:

@@ -29,6 +29,13 @@ class Wanted:
         """The same run goes on with these."""
         return replace(self, keys=keys, due_only=True)
 
+    def beyond(self, published: Collection[str], due: tuple[str, ...]) -> Wanted:
+        """Of a run that is tried again: with what is due, if the tries before have `published` all its own and nothing
+        of that is due again."""
+        if not self.published_by or not set(self.keys) <= set(published) or not set(due).isdisjoint(published):
+            return self
+        return self.of_next((*self.keys, *due))
+
     def means(self, key: str, planned: Collection[str]) -> bool:
         """Of a chunk that is due."""
         return key in self.keys or self._brings(key) or (self._has_no_partition(key) and key not in planned)

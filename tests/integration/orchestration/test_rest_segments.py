@@ -12,6 +12,7 @@ import pytest
 from hakiri_dagster.errors import OutOfOrder
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.pipeline.chunk_run import run_chunks
+from hakiri_dagster.pipeline.steps import FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.wanted import Wanted
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, said, serving
 from tests.integration.orchestration.conftest import ShopProject
@@ -100,6 +101,27 @@ def test_a_walk_that_breaks_off_goes_on_with_the_segment_that_was_not_published(
         assert shop.apply()["events"]["error"] is None
         assert ids(shop) == list(range(1, 12))
         assert api.tokens == ["4", "6", "8", "10"], "the first segment is not walked again"
+
+
+def test_a_run_that_is_tried_again_goes_on_behind_the_segment_that_it_was_asked_for(shop: ShopProject) -> None:
+    """As Dagster's re-execution of a failed run: for the same partition, which is published by then."""
+    api = Journal(trouble=lambda asked: said({}, 503) if asked.params.get("starting_after") == "6" else None)
+    first = Wanted(("segment-000001",), due_only=False, partitions=frozenset({"segment-000001"}))
+    with journal(shop, api), shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+
+        def run(run_id: str, wanted: Wanted) -> list[object]:
+            steps = run_chunks(runtime.way(table, runtime.open_spark, run_id=run_id, log=print), wanted)
+            return [step.publish() if isinstance(step, PreparedChunk) else step for step in steps]
+
+        assert any(isinstance(step, FailedChunk) for step in run("run-1", first))
+        assert ids(shop) == [1, 2, 3, 4]
+        api.trouble = lambda _asked: None
+        api.walked.clear()
+        steps = run("run-2", replace(first, published_by=("run-1",)))
+        assert ids(shop) == list(range(1, 12))
+        assert api.tokens == ["4", "6", "8", "10"]
+        assert [step.key for step in steps if isinstance(step, SkippedChunk)] == ["segment-000001"]
 
 
 def test_an_audit_db_that_is_lost_costs_nothing(shop: ShopProject) -> None:
