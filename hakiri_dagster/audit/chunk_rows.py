@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from sqlalchemy import Row
 
+from hakiri_dagster.errors import AuditTooNew
 from hakiri_dagster.planning.chunks import (
     Bounds,
     CursorRange,
@@ -24,6 +25,7 @@ from hakiri_dagster.planning.states import ChunkState
 Values = dict[str, Any]
 
 _NOTHING = "[]"
+_SHOWN = 200
 
 
 def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
@@ -102,8 +104,13 @@ def bounds_from_json(text: str) -> Bounds:
             return Segment(number, after)
         case {"file": path, "hash": content_hash}:
             return SourceFile(path, content_hash)
-        case _:
+        case dict() as nothing if not nothing:
             return WholeTable()
+        case _:
+            raise AuditTooNew(
+                f"the audit DB holds a chunk with bounds of an unknown kind: {text[:_SHOWN]}",
+                hint="a newer version has written it: upgrade hakiri-dagster on this machine",
+            )
 
 
 def _part_to_json(part: Part | None) -> dict[str, list[str]]:
