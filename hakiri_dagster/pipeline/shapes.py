@@ -16,9 +16,10 @@ from hakiri_dagster.planning.chunks import Chunk, Extent
 from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_files import due_files
 from hakiri_dagster.planning.due_full import due_full
+from hakiri_dagster.planning.due_parts import due_as_one, due_by_part
 from hakiri_dagster.planning.generations import plan_text
 from hakiri_dagster.planning.lag import refuse_misfit, width
-from hakiri_dagster.planning.parts import due_by_part, planned_by_part
+from hakiri_dagster.planning.parts import planned_by_part
 from hakiri_dagster.planning.progress import Progress
 from hakiri_dagster.planning.segments import due_segments, plan_segments
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
@@ -136,7 +137,7 @@ def due_of(
 
             if discovery.parts:
                 return due_by_part(chunks, states, discovery.parts, due)
-            return due(chunks, states, discovery.extent)
+            return due_as_one(chunks, states, discovery.extent, due)
         case "files":
             return due_files(chunks, states, discovery.source_files)
         case "full":

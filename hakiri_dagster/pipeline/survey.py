@@ -36,6 +36,7 @@ from hakiri_dagster.planning.arrow_types import kinds_of
 from hakiri_dagster.planning.backfill_hint import objections
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.earlier_parts import renamed_key
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
@@ -120,6 +121,9 @@ class Survey:
                 f"load mode {self.table.mode} keeps one mark a table, and its parts are loaded each by itself; "
                 "use append or upsert"
             )
+        renamed = renamed_key(self.states, self.discovery.parts)
+        if renamed is not None:
+            yield renamed
 
     def _objections_to_checks(self) -> Iterator[str]:
         """By the columns that a load looks at: those that a contract leaves out are not there to be asked of."""

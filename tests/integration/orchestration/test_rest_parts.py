@@ -17,6 +17,7 @@ from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.partitions import partitions_of
 from hakiri_dagster.orchestration.requests import tick_ranges
 from hakiri_dagster.pipeline.rewinding import Wish, rewind, stretch_of
+from hakiri_dagster.planning.plan import TablePlan
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, said, serving
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.test_rest import ago, written
@@ -207,6 +208,61 @@ def test_a_record_that_says_another_part_than_it_was_asked_for_is_refused(shop: 
         loaded = shop.apply()["issues"]
     assert "records have a member `repo` of their own" in loaded["error"]
     assert "give the partition key" in loaded["error"]
+
+
+def test_a_table_that_loses_its_parts_is_loaded_as_one_and_parts_that_come_back_are_loaded_again(
+    shop: ShopProject,
+) -> None:
+    forge = with_history()
+    table: dict[str, Any] = {
+        "incremental": "updated_at",
+        "cursor_params": ASCENDING | {"newest": {"direction": "desc"}},
+        "load": {"mode": "append"},
+    }
+    with forging(shop, forge, **table) as api:
+        shop.apply()
+        assert issues(shop) == of(forge)
+
+        declare(shop, api, **table, path=f"repos/{LINUX}/issues", partition_keys={})
+        (warning,) = (w for w in planned(shop).warnings if "partition keys" in w)
+        assert "no partition keys any more: what was published of torvalds/linux, python/cpython is loaded" in warning
+        assert shop.apply()["issues"]["error"] is None
+        assert sorted(shop.column("issues", "number")) == sorted(forge.repos[LINUX]), (
+            "each once, and none of the others"
+        )
+        assert shop.apply()["issues"]["warnings"] == []
+
+        declare(shop, api, **table)
+        assert shop.apply()["issues"]["error"] is None
+        assert [row for row in issues(shop) if row[0] is not None] == of(forge), "of both, from their beginning on"
+
+
+def test_a_partition_key_of_another_name_is_refused_until_the_target_is_dropped(shop: ShopProject) -> None:
+    forge = with_history()
+    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
+    with forging(shop, forge, **cursor) as api:
+        shop.apply()
+        renamed: dict[str, Any] = {
+            "path": "repos/{repository}/issues",
+            "partition_keys": {"repository": [LINUX, PYTHON]},
+            "primary_key": ["repository", "number"],
+        }
+        declare(shop, api, **cursor, **renamed)
+        assert any("partition key was repo when the table was loaded" in refusal for refusal in planned(shop).refusals)
+        assert "and is repository now" in shop.apply()["issues"]["error"]
+        assert issues(shop) == of(forge)
+
+        shop.execute("DROP TABLE raw.issues")
+        assert planned(shop).refusals == ()
+        assert shop.apply()["issues"]["error"] is None
+        assert sorted(shop.rows("SELECT repository, number FROM raw.issues")) == of(forge)
+        assert set(statuses(shop).values()) == {"done"}
+
+
+def planned(shop: ShopProject) -> TablePlan:
+    with shop.runtime() as runtime:
+        (plan,) = runtime.plan(runtime.project.tables).plan.tables
+    return plan
 
 
 def test_a_mode_with_one_mark_a_table_is_refused(shop: ShopProject) -> None:

@@ -14,8 +14,10 @@ from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks
 from hakiri_dagster.planning.chunks import Chunk, CursorRange, Extent, Interval, Part
 from hakiri_dagster.planning.due import due_slices
+from hakiri_dagster.planning.due_parts import due_as_one, due_by_part
+from hakiri_dagster.planning.earlier_parts import renamed_key
 from hakiri_dagster.planning.gaps import stretches
-from hakiri_dagster.planning.parts import due_by_part, planned_by_part
+from hakiri_dagster.planning.parts import planned_by_part, within_part
 from hakiri_dagster.planning.rewind import reach, rewind
 from hakiri_dagster.planning.states import ChunkState, Due, published
 from hakiri_dagster.planning.windows import IdWindow
@@ -23,6 +25,8 @@ from hakiri_dagster.planning.windows import IdWindow
 A, B = Part("repo", "a/x"), Part("repo", "b")
 NOW = datetime(2026, 11, 18, tzinfo=UTC)
 SETTINGS = WindowSettings(IdWindow(10))
+WHOLE = Extent(0, 12, 0, rows_at_upper=1)
+"""Of the table without parts."""
 
 
 def extent(lower: int, upper: int) -> Extent:
@@ -37,7 +41,13 @@ def due(parts: dict[Part, Extent], states: Sequence[ChunkState] = ()) -> Due:
     def of_one(planned: Sequence[Chunk], known: Sequence[ChunkState], one: Extent) -> Due:
         return due_slices(planned, known, one, kind="numeric", now=NOW)
 
+    if not parts:
+        return due_as_one(chunks_as_one(), states, WHOLE, of_one)
     return due_by_part(chunks(parts), states, parts, of_one)
+
+
+def chunks_as_one() -> tuple[Chunk, ...]:
+    return plan_chunks("numeric", WHOLE, SETTINGS, NOW)
 
 
 def loaded(parts: dict[Part, Extent], states: Sequence[ChunkState] = ()) -> list[ChunkState]:
@@ -47,8 +57,7 @@ def loaded(parts: dict[Part, Extent], states: Sequence[ChunkState] = ()) -> list
     for number, one in enumerate(found.slices, start=len(states) + 1):
         bounds = one.slice.bounds
         assert isinstance(bounds, CursorRange)
-        assert bounds.part is not None
-        upper = bounds.interval.upper if one.settles else parts[bounds.part].upper
+        upper = bounds.interval.upper if one.settles else (parts[bounds.part] if bounds.part else WHOLE).upper
         before = replace(known[one.key], attempts=1)
         known[one.key] = published(before, bounds=bounds, cursor_committed=upper, seen=one.seen, rows=1, load_id=number)
     return list(known.values())
@@ -89,6 +98,67 @@ def test_chunks_of_a_part_that_left_before_they_were_loaded_are_retired() -> Non
     planned = due({A: extent(0, 12), B: extent(0, 4)}).states
     left = due({A: extent(0, 12)}, planned)
     assert {s.key: s.status for s in left.states} == {"b|id-0000000000..0000000010": "retired"}
+
+
+def test_what_was_published_of_parts_says_nothing_of_a_table_that_has_none_any_more() -> None:
+    states = loaded({A: extent(0, 12), B: extent(0, 4)})
+    states += [state for state in due({A: extent(0, 32)}, states).states if state.status == "pending"]
+    owed = due({}, states)
+    assert [one.slice.bounds for one in owed.slices] == [CursorRange(Interval(0, 10)), CursorRange(Interval(10, 20))]
+    assert (owed.done, owed.carried_over) == ((), ())
+    assert all(not state.carried_from for state in owed.states)
+    assert {state.key for state in owed.states if state.status == "retired"} == {
+        "a~2Fx|id-0000000010..0000000020",
+        "a~2Fx|id-0000000020..0000000030",
+        "a~2Fx|id-0000000030..0000000040",
+    }
+    (told,) = owed.warnings
+    assert "the table has no partition keys any more: what was published of a/x, b is loaded once more" in told
+    assert due({}, loaded({}, states)).warnings == (), "until it is loaded"
+
+
+def test_an_attempt_at_a_part_that_is_no_more_may_not_publish() -> None:
+    held = [replace(state, status="running") for state in due({A: extent(0, 4)}).states]
+    assert due({}, held).overtaken == ("a~2Fx|id-0000000000..0000000010",)
+
+
+def test_what_was_published_without_parts_says_nothing_of_any() -> None:
+    states = loaded({})
+    owed = due({A: extent(0, 12)}, states)
+    assert [one.key.split("|")[0] for one in owed.slices] == ["a~2Fx", "a~2Fx"]
+    assert all(not state.carried_from for state in owed.states)
+    assert "2 chunk(s) were published before the table had partition keys" in owed.warnings[0]
+    assert due({A: extent(0, 12)}, loaded({A: extent(0, 12)}, states)).slices == ()
+
+
+def test_parts_that_come_back_are_owed_what_has_given_way_to_the_table_without_them() -> None:
+    states = loaded({}, loaded({A: extent(0, 32), B: extent(0, 4)}))
+    parts = {A: extent(0, 32), B: extent(0, 4)}
+    owed = due(parts, states)
+    assert [one.key for one in owed.slices] == [
+        "a~2Fx|id-0000000000..0000000010",
+        "a~2Fx|id-0000000010..0000000020",
+        "b|id-0000000000..0000000010",
+    ], "of what lay behind its end, rows are still there"
+    assert due(parts, loaded(parts, states)).slices == ()
+
+
+def test_a_partition_key_that_was_renamed_is_refused_until_its_rows_are_gone() -> None:
+    states = loaded({A: extent(0, 4)})
+    other = Part("repository", A.value)
+    told = renamed_key(states, [other]) or ""
+    assert "the partition key was repo when the table was loaded and is repository now" in told
+    assert "call it repo" in told
+    assert renamed_key(states, [A, B]) is None
+    assert renamed_key(states, []) is None
+    assert [state.key for state in due({other: extent(0, 4)}, states).states] == [], "what is known is left as it is"
+
+    dropped = [replace(s, status="pending", covered=(), rows=None, cursor_committed=None, seen=None) for s in states]
+    assert renamed_key(dropped, [other]) is None
+    owed = due({other: extent(0, 4)}, dropped)
+    (one,), (state,) = owed.slices, owed.states
+    assert (one.attempts, state.attempts, state.status) == (1, 1, "pending"), "so that it can be claimed"
+    assert state.bounds == within_part(states[0].bounds, other)
 
 
 def test_a_rewind_takes_a_stretch_back_in_every_part_by_what_that_part_has_published() -> None:
