@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from http.client import HTTPException, IncompleteRead
 from importlib.metadata import version
 from typing import Final, TypeVar
@@ -63,9 +63,11 @@ class Client:
     def next_url(self, at: SafeUrl, link: str, what: str) -> SafeUrl:
         return next_of(self._base, at, link, what=what)
 
-    def token(self, at: SafeUrl) -> str:
-        """A page, to be written down: without the host, which may move, and without credentials."""
-        parts = urlsplit(without_params(at.url, [name for name, _ in self._api.credentials.params]))
+    def token(self, at: SafeUrl, unsaid: Collection[str]) -> str:
+        """A page, to be written down: without the host, which may move, without credentials, and without the
+        parameters `unsaid`, of which any may hold a secret, too."""
+        of_credentials = {name for name, _ in self._api.credentials.params}
+        parts = urlsplit(without_params(at.url, of_credentials.union(unsaid)))
         return urlunsplit(("", "", parts.path, parts.query, ""))
 
     def page_of(self, token: str) -> SafeUrl:

@@ -111,9 +111,8 @@ def _batches(
 
 
 def pages_of(spark: SparkSession, work: Work) -> DataFrame:
-    """WALK, its index; LINE_COLUMN, the text of a record; TEXT, the same as it is to be parsed. ONWARD_COLUMN is
-    NULL, but in a row of its own that ends a stretch. Nothing is asked of the
-    API until the frame is run."""
+    """WALK, its index; LINE_COLUMN, the text of a record; TEXT, the same as it is to be parsed. ONWARD_COLUMN is NULL,
+    but in a row of its own that ends a stretch. Nothing is asked of the API until the frame is run."""
     spark.dataSource.register(RestPages)  # a session that was opened anew does not know it
     return spark.read.format(RestPages.name()).options(**{_SECRET_OPTION: _packed(work)}).schema(_SCHEMA).load()
 

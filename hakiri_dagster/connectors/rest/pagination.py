@@ -25,6 +25,11 @@ _PARAM = re.compile(r";\s*([\w!#$&+.^`|~-]+\*?)\s*(?:=\s*(?:\"([^\"]*)\"|([^\s\"
 
 
 class Pagination(Protocol):
+    @property
+    def steers(self) -> tuple[str, ...]:
+        """The parameters that tell one page from another."""
+        ...
+
     def first_params(self) -> Pairs:
         """What is added to the request for the first page."""
         ...
@@ -37,6 +42,10 @@ class Pagination(Protocol):
 @dataclass(frozen=True, slots=True)
 class OnePage:
     """Everything is in one answer."""
+
+    @property
+    def steers(self) -> tuple[str, ...]:
+        return ()
 
     def first_params(self) -> Pairs:
         return ()
@@ -54,6 +63,10 @@ class OnePage:
 class LinkHeader:
     """The header `Link` with `rel="next"` (RFC 8288)."""
 
+    @property
+    def steers(self) -> tuple[str, ...]:
+        return ()
+
     def first_params(self) -> Pairs:
         return ()
 
@@ -67,6 +80,10 @@ class NextUrl:
     """The body holds the URL of the next page."""
 
     path: str
+
+    @property
+    def steers(self) -> tuple[str, ...]:
+        return ()
 
     def first_params(self) -> Pairs:
         return ()
@@ -87,6 +104,10 @@ class BodyCursor:
     path: str
     param: str
     more: str | None = None
+
+    @property
+    def steers(self) -> tuple[str, ...]:
+        return (self.param,)
 
     def first_params(self) -> Pairs:
         return ()
@@ -115,6 +136,10 @@ class LastRecord:
     param: str
     more: str | None = None
 
+    @property
+    def steers(self) -> tuple[str, ...]:
+        return (self.param,)
+
     def first_params(self) -> Pairs:
         return ()
 
@@ -140,6 +165,10 @@ class PageNumber:
     size: Pairs = ()
     total: str | None = None
 
+    @property
+    def steers(self) -> tuple[str, ...]:
+        return (self.param,)
+
     def first_params(self) -> Pairs:
         return ((self.param, str(self.first)), *self.size)
 
@@ -162,6 +191,10 @@ class Offset:
     first: int = 0
     size: Pairs = ()
     total: str | None = None
+
+    @property
+    def steers(self) -> tuple[str, ...]:
+        return (self.param,)
 
     def first_params(self) -> Pairs:
         return ((self.param, str(self.first)), *self.size)

@@ -50,8 +50,12 @@ class Collection:
     flattening: Flattening = field(default_factory=Flattening)
     moments: Moments = field(default_factory=Moments)
     part: Part | None = None
-
     explosion: Explosion | None = None
+
+    @property
+    def constant_params(self) -> Pairs:
+        """What every page is asked with, so that no token has to say it."""
+        return tuple((name, value) for name, value in self.params if name not in self.pagination.steers)
 
     @property
     def cursor_member(self) -> str | None:
@@ -146,7 +150,7 @@ def walked(
         if again is not None and (asked := first_url(client, collection, params, again)) != first:
             first = at = asked  # else more records have one cursor than fit a page, and are passed by their number
         if at is not None and stretch is not None and pages >= stretch.pages:
-            return client.token(at)
+            return client.token(at, {name for name, _ in collection.constant_params})
     return ""
 
 
@@ -155,7 +159,7 @@ def _beginning(client: Client, collection: Collection, params: Pairs, stretch: S
     if stretch is None or stretch.after is None:
         return first_url(client, collection, params)
     at = client.page_of(stretch.after)
-    return judged(with_params(at.url, collection.params), allow_loopback=at.loopback)
+    return judged(with_params(at.url, collection.constant_params), allow_loopback=at.loopback)
 
 
 def _first_of(client: Client, at: SafeUrl, collection: Collection, stretch: Stretch | None) -> Page:

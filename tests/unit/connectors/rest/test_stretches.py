@@ -1,0 +1,75 @@
+"""A walk of so many pages, and what is written down of the page that follows. The API is played without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from email.message import Message
+from http.client import HTTPMessage
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from hakiri_dagster.connectors.network import Network
+from hakiri_dagster.connectors.rest.api import Api, Credentials, Pairs
+from hakiri_dagster.connectors.rest.client import Client, Result
+from hakiri_dagster.connectors.rest.exchange import Answer
+from hakiri_dagster.connectors.rest.pagination import NextUrl, PageNumber, Pagination
+from hakiri_dagster.connectors.rest.walk import Collection, Stretch, walked
+from hakiri_dagster.security.url_guard import SafeUrl
+
+SECRETS = (("sig", "sig_of_the_table"), ("kind", "all"))
+
+
+class PlayedApi(Client):
+    """Two records a page."""
+
+    def __init__(self, answer: Callable[[dict[str, str]], Any]) -> None:
+        super().__init__(Api("https://api.example.com", Credentials.query("key", "key_of_the_source")), Network())
+        self.asked: list[dict[str, str]] = []
+        self._says = answer
+
+    def get(self, at: SafeUrl, read: Callable[[Answer], Result]) -> Result:
+        self.asked.append(dict(parse_qsl(urlsplit(at.url).query)))
+        headers: Message = HTTPMessage()
+        assert isinstance(headers, HTTPMessage)
+        return read(Answer(200, "OK", headers, json.dumps(self._says(self.asked[-1])).encode()))
+
+
+def by_url(asked: dict[str, str]) -> Any:
+    """As many APIs do, it repeats in its links all that it was asked."""
+    start = int(asked.get("from", 0))
+    link = f"/events?from={start + 2}&sig={asked.get('sig')}&key=key_of_the_source&kind=all"
+    return {"rows": [{"id": start}, {"id": start + 1}], "next": link}
+
+
+def by_number(asked: dict[str, str]) -> Any:
+    return {"rows": [{"id": 2 * int(asked["page"])}, {"id": 2 * int(asked["page"]) + 1}]}
+
+
+def stretch(api: PlayedApi, pagination: Pagination, params: Pairs, after: str | None) -> tuple[Sequence[int], str]:
+    pages = walked(api, Collection("/events", params, "rows", pagination, 100), stretch=Stretch(after, 2))
+    ids: list[int] = []
+    while True:
+        try:
+            ids += [record.value["id"] for record in next(pages)]
+        except StopIteration as end:
+            return ids, end.value
+
+
+def test_a_token_holds_neither_credentials_nor_what_the_table_always_asks() -> None:
+    api = PlayedApi(by_url)
+    ids, token = stretch(api, NextUrl("next"), SECRETS, None)
+    assert (ids, token) == ([0, 1, 2, 3], "/events?from=4")
+
+    api.asked.clear()
+    new = (("sig", "new_sig"), ("kind", "all"))
+    assert stretch(api, NextUrl("next"), new, token) == ([4, 5, 6, 7], "/events?from=8")
+    assert [asked["sig"] for asked in api.asked] == ["new_sig", "new_sig"], "what the table asks now is put back"
+
+
+def test_a_parameter_of_the_table_that_says_which_page_is_first_does_not_lead_back_to_it() -> None:
+    api = PlayedApi(by_number)
+    ids, token = stretch(api, PageNumber("page"), (("page", "3"), *SECRETS), None)
+    assert (ids, token) == ([6, 7, 8, 9], "/events?page=5")
+    again, _ = stretch(api, PageNumber("page"), (("page", "3"), *SECRETS), token)
+    assert again == [10, 11, 12, 13]
