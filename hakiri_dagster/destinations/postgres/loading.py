@@ -10,7 +10,7 @@ import psycopg
 
 from hakiri_dagster.destinations.contract import BadRow, Candidate, LedgerEntry, Load, LoadAnswers
 from hakiri_dagster.destinations.hooks_contract import Relation
-from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks, owed_hooks
+from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks, owed_hooks, quarantine
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors, translated
@@ -69,7 +69,8 @@ class OpenLoad:
                 published = ledger.entry(self.connection, self.load.fence.load_id)
                 if published is not None:
                     return published  # by an earlier try whose answer was lost; `undo` drops this one's rows
-                self._refuse_overtaken_bounds()
+                quarantine.forget_replaced(self.connection, self.load, self.replaced.superseded)
+                self._refuse_overtaken_bounds()  # last: who else waits for rows of ours may have to pass here first
                 entry = ledger.record(
                     self.connection,
                     self.load,

@@ -3,8 +3,9 @@ a load that a gate stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import LiteralString
 
 from psycopg import sql
 
@@ -46,15 +47,21 @@ ADDED: Mapping[str, str] = {
     "target": "text", "onFail": "text", "sourceLine": "bigint",
 }  # fmt: skip
 
-# What earlier tries of this slice set aside, and what the loads had that this one replaces. Rows of other published
-# slices of the chunk stay: their lines are not read again. So do those of a table of the same name with another target:
-# another project may keep its rows here too.
-_FORGET = """
+# Those of a table of the same name with another target stay: another project may keep its rows here too.
+_OF_TABLE: LiteralString = """
 DELETE FROM {table}
 WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s AND (target IS NULL OR target = %(target)s)
-  AND ("loadId" = ANY(%(replaced)s)
-       OR "chunkKey" = %(chunk)s
-          AND NOT EXISTS (SELECT FROM hakiri.ledger WHERE load_id = "loadId"))
+"""
+
+# What earlier tries of this slice set aside, and what the loads of its chunk had that this one replaces. Rows of other
+# published slices of the chunk stay: their lines are not read again.
+_FORGET: LiteralString = f"""{_OF_TABLE}
+  AND "chunkKey" = %(chunk)s
+  AND ("loadId" = ANY(%(replaced)s) OR NOT EXISTS (SELECT FROM hakiri.ledger WHERE load_id = "loadId"))
+"""
+
+_FORGET_REPLACED: LiteralString = f"""{_OF_TABLE}
+  AND "loadId" = ANY(%(replaced)s)
 """
 
 _COPY = """
@@ -76,7 +83,7 @@ def keep(connection: Connection, load: Load, rows: Iterator[BadRow]) -> int:
         _ensure(connection, schema, name, exists=False)
     complete(connection, schema, name, present)
     if present:
-        _forget(connection, load, schema, name)
+        _forget(connection, load)
     return _copy(connection, load, chain([first], rows), schema, name) if first is not None else 0
 
 
@@ -116,16 +123,27 @@ def _index_name(name: str) -> str:
     return name.encode()[: 63 - len(suffix)].decode(errors="ignore") + suffix
 
 
-def _forget(connection: Connection, load: Load, schema: str, name: str) -> None:
-    replaced = replaced_by(connection, load)
+def forget_replaced(connection: Connection, load: Load, replaced: Collection[int]) -> None:
+    """In the publish transaction: until then the loads of other chunks that this one replaces stand, and where a gate
+    refuses this one, what they set aside is not read again."""
+    schema, name = load.table.quarantine_table
+    if replaced and load.table.validation.quarantine.enabled and columns_of(connection, schema, name) >= ADDED.keys():
+        _delete(connection, load, _FORGET_REPLACED, replaced)
+
+
+def _forget(connection: Connection, load: Load) -> None:
+    _delete(connection, load, _FORGET, replaced_by(connection, load).superseded)
+
+
+def _delete(connection: Connection, load: Load, statement: LiteralString, replaced: Collection[int]) -> None:
     connection.execute(
-        sql.SQL(_FORGET).format(table=relation(schema, name)),
+        sql.SQL(statement).format(table=relation(*load.table.quarantine_table)),
         {
             "pipeline": load.table.pipeline_id,
             "table": load.table.name,
             "target": target_of(load.table),
             "chunk": load.slice.chunk.key,
-            "replaced": list(replaced.superseded),
+            "replaced": list(replaced),
         },
     )
 

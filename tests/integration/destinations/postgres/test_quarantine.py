@@ -8,7 +8,7 @@ import pytest
 from hakiri_dagster.destinations.contract import BadRow, Fence, Load
 from hakiri_dagster.errors import DestinationUnavailable, LeaseLost
 from hakiri_dagster.manifest.spec import QuarantineSpec, ValidateSpec
-from hakiri_dagster.planning.chunks import Chunk, CursorRange, Interval, Slice
+from hakiri_dagster.planning.chunks import Chunk, CursorRange, Interval, Segment, Slice
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, file_slice, order, window
 
@@ -21,6 +21,11 @@ def shop(make_shop: MakeShop) -> Shop:
 def bad(*ids: int) -> Iterator[BadRow]:
     for id_ in ids:
         yield BadRow("malformed", "message\0", json.dumps({"id": id_, "t": "a\tb\\N\n"}), "a.csv")
+
+
+def segment(number: int) -> Slice:
+    bounds = Segment(number, None if number == 1 else f"/orders?page={number}")
+    return Slice(Chunk(f"segment-{number:06d}", bounds), bounds)
 
 
 def kept(shop: Shop) -> list[int]:
@@ -113,7 +118,37 @@ def test_a_rewritten_files_rows_give_way(shop: Shop) -> None:
     publish(shop, first)
     second = shop.load(file_slice("a.csv", "bb" * 16), supersedes=("aa" * 16,))
     shop.destination.quarantine(second, bad(2))
+    assert kept(shop) == [1, 2], "the rows of the old file are published until those of the new one are"
+    publish(shop, second)
     assert kept(shop) == [2]
+
+
+def test_a_refused_load_costs_no_rows_of_the_chunks_that_it_would_have_replaced(shop: Shop) -> None:
+    """Whoever walks the first segment again replaces those behind it, which are walked anew when it is published."""
+    later = ("segment-000002", "segment-000003")
+    for number in (1, 2, 3):
+        load = shop.load(segment(number))
+        shop.destination.quarantine(load, bad(number))
+        publish(shop, load)
+    refused = shop.load(segment(1), supersedes=later)
+    prepared = shop.destination.prepare(refused, shop.candidate(refused, [order(1)]))
+    shop.destination.quarantine(refused, bad(11))
+    prepared.undo()
+    assert kept(shop) == [2, 3, 11]
+
+    again = shop.load(segment(1), supersedes=later)
+    shop.destination.quarantine(again, bad(12))
+    publish(shop, again)
+    assert kept(shop) == [12]
+
+
+def test_a_quarantine_in_another_shape_does_not_hinder_a_publish(shop: Shop) -> None:
+    first = shop.load(window(0, 10))
+    shop.destination.quarantine(first, bad(1))
+    publish(shop, first)
+    shop.query('ALTER TABLE dlq."bad orders" DROP COLUMN "chunkKey"')
+    publish(shop, shop.load(window(0, 20)))
+    assert len(kept(shop)) == 1
 
 
 def test_a_table_in_the_seeds_own_shape_gets_what_it_lacks(shop: Shop) -> None:
