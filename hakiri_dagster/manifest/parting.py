@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
@@ -71,6 +71,18 @@ def placeholders_in(text: str) -> tuple[str, ...]:
 def as_if_filled(text: str) -> str:
     """To be judged before values stand in it: these are quoted as a URL has them."""
     return _PLACEHOLDER.sub("x", text)
+
+
+def keys_in_force(
+    own: Mapping[str, Sequence[str]] | None,
+    of_source: Mapping[str, Sequence[str]],
+    path: str,
+    params: Mapping[str, Any],
+) -> Mapping[str, Sequence[str]]:
+    """A table's own partition keys; where it says nothing of them, those of its source that its requests name."""
+    if own is not None:
+        return own
+    return {key: values for key, values in of_source.items() if mentions(key, path, params)}
 
 
 def mentions(key: str, path: str, params: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from hakiri_dagster.errors import Problem, UnsafeUrl
 from hakiri_dagster.manifest.api_urls import ALLOWED, joined, judged
 from hakiri_dagster.manifest.field_types import quoted
-from hakiri_dagster.manifest.parting import as_if_filled, mentions, placeholder, placeholders_in
+from hakiri_dagster.manifest.parting import as_if_filled, keys_in_force, mentions, placeholder, placeholders_in
 from hakiri_dagster.manifest.places import Entry, value_at
 from hakiri_dagster.manifest.positions import KeyPath
 from hakiri_dagster.manifest.references import Filled, is_one_reference, names_in
@@ -69,9 +69,8 @@ def part_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Proble
 
 
 def _parts(table: Table) -> Iterator[tuple[str, str | None]]:
-    own, of_source = table.endpoint.get("partition_keys"), table.source.config.get("partition_keys") or {}
-    path, keys = table.path or table.name, of_source if own is None else own
-    for key in own or {}:
+    path, keys = table.path or table.name, _keys_of(table)
+    for key in keys:
         if not mentions(key, path, table.endpoint.get("params", {})):
             yield (
                 f"neither its path nor its parameters name the partition key {quoted(key)}",
@@ -85,13 +84,18 @@ def _parts(table: Table) -> Iterator[tuple[str, str | None]]:
             yield f"the partition key {quoted(key)} is a column of text", "take it out of `columns`"
 
 
+def _keys_of(table: Table) -> Mapping[str, Sequence[str]]:
+    said, of_source = table.endpoint, table.source.config.get("partition_keys") or {}
+    return keys_in_force(said.get("partition_keys"), of_source, table.path or table.name, said.get("params", {}))
+
+
 def _segments(table: Table) -> Iterator[tuple[str, str | None]]:
     if table.endpoint.get("segments") is None:
         return
     pagination = table.endpoint.get("pagination") or table.source.config.get("pagination") or {}
     if table.cursor is not None and not table.whole_table:
         yield "it has a cursor (`incremental`) and `segments`", "set `incremental = false`, or take `segments` out"
-    if table.endpoint.get("partition_keys"):
+    if _keys_of(table):
         yield "it has partition keys and `segments`", "declare a table for each of their values"
     if pagination.get("type") == "none":
         yield "it has `segments`, and its `pagination` says that there is one page", "take `segments` out"

@@ -26,7 +26,7 @@ from hakiri_dagster.connectors.rest.ranges import CursorParams
 from hakiri_dagster.connectors.rest.walk import Collection
 from hakiri_dagster.manifest import rest_spec as spec
 from hakiri_dagster.manifest.field_types import Model, Text
-from hakiri_dagster.manifest.parting import PartitionKeys, mentions
+from hakiri_dagster.manifest.parting import PartitionKeys, keys_in_force
 from hakiri_dagster.planning.backfill_hint import BackfillHint, PartitionKey
 
 _MIB = 1 << 20
@@ -103,10 +103,8 @@ def _explosion(said: ExplosionConfig) -> Explosion:
 def hint_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str) -> BackfillHint:
     if endpoint.segments is not None:
         return BackfillHint("opaque-token")
-    said = endpoint.partition_keys
-    if said is None:
-        said = {k: values for k, values in config.partition_keys.items() if mentions(k, path, endpoint.params)}
-    keys = tuple(PartitionKey(column, values) for column, values in said.items())
+    said = keys_in_force(endpoint.partition_keys, config.partition_keys, path, endpoint.params)
+    keys = tuple(PartitionKey(column, tuple(values)) for column, values in said.items())
     return BackfillHint("partitioned-monotonic", keys) if keys else BackfillHint()
 
 

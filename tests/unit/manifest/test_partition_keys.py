@@ -63,3 +63,23 @@ def test_a_partition_key_is_a_column_of_text(read: Read) -> None:
     assert problems(read(None, pipeline(said), ENV)) == [
         ("table `issues`: the partition key `repo` is a column of text", "take it out of `columns`")
     ]
+
+
+def test_a_key_of_the_source_is_no_column_of_tables_that_do_not_name_it(load: Load) -> None:
+    said = {"name": "users", "columns": {"repo": "bigint"}}
+    (table,) = load(None, pipeline(said, config={"partition_keys": {"repo": ["1"]}}), ENV).tables
+    assert table.columns == {"repo": "bigint"}
+
+
+@pytest.mark.parametrize("of", ["source", "table"])
+def test_parts_cannot_be_walked_in_segments_whoever_declares_their_key(read: Read, of: str) -> None:
+    keys = {"partition_keys": {"repo": ["a", "b"]}}
+    table = ISSUES | {"segments": {"pages": 3}} | (keys if of == "table" else {})
+    message, hint = only_problem(read, pipeline(table, config=keys if of == "source" else {}))
+    assert "it has partition keys and `segments`" in message
+    assert "a table for each of their values" in (hint or "")
+
+
+def test_segments_may_stand_beside_tables_in_parts(load: Load) -> None:
+    journal = {"name": "journal", "segments": {"pages": 3}}
+    load(None, pipeline(ISSUES, journal, config={"partition_keys": {"repo": ["a", "b"]}}), ENV)
