@@ -10,6 +10,7 @@ from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
 from hakiri_dagster.manifest.load_spec import LoadSpec
 from hakiri_dagster.manifest.overlay import overlay
+from hakiri_dagster.manifest.parting import keys_in_force
 from hakiri_dagster.manifest.places import Entry
 from hakiri_dagster.manifest.source_config import as_config
 from hakiri_dagster.manifest.spec import PipelineSpec, RestSource, TableSpec
@@ -60,14 +61,29 @@ class Child:
         """That no record has an element is nothing out of the ordinary."""
         return LoadSpec.model_validate({"mode": self.mode, "fail_on_empty_source": False})
 
+    @property
+    def _part(self) -> tuple[str, ...]:
+        """The partition key that elements are told apart by, where the parent's keys leave it out: they may be those of
+        the API within a part only."""
+        of_source = self.spec.source.config.partition_keys if isinstance(self.spec.source, RestSource) else {}
+        one = self._of_either
+        keys = keys_in_force(one("partition_keys"), of_source, self._path, one("params"))
+        return tuple(key for key in keys if key not in self.keys.values())
+
+    @property
+    def _path(self) -> str:
+        return self.table.path or self.parent.path or self.parent.name
+
+    def _of_either(self, name: str) -> Any:
+        return getattr(self.table if name in self.table.model_fields_set else self.parent, name)
+
     def written_out(self) -> TableSpec:
         table, parent = self.table, self.parent
-        said = table.model_fields_set
         known = {column: parent.columns[member] for column, member in self.kept.items() if member in parent.columns}
-        update: dict[str, Any] = {name: getattr(parent, name) for name in _INHERITED if name not in said}
-        update["path"] = table.path or parent.path or parent.name
+        update: dict[str, Any] = {name: self._of_either(name) for name in _INHERITED}
+        update["path"] = self._path
         update["columns"] = {**known, **table.columns}
-        update["primary_key"] = table.primary_key or (*self.keys, table.position)
+        update["primary_key"] = table.primary_key or (*self._part, *self.keys, table.position)
         update["incremental"] = self.cursor or False
         update["load"] = overlay(self._defaults, overlay(self.spec.load, table.load))
         if parent.backfill is not None:

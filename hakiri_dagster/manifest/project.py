@@ -24,7 +24,13 @@ from hakiri_dagster.manifest.presets.registry import known_tables, preset_proble
 from hakiri_dagster.manifest.problems import problems_of
 from hakiri_dagster.manifest.references import PIPELINE_SCOPES, PROJECT_SCOPES, Filled, fill, is_variable
 from hakiri_dagster.manifest.resolve import Declared, pipeline_warnings, resolve_pipeline
-from hakiri_dagster.manifest.rest_checks import cursor_problems, part_problems, rest_problems, rest_secrets
+from hakiri_dagster.manifest.rest_checks import (
+    cursor_problems,
+    part_problems,
+    part_warnings,
+    rest_problems,
+    rest_secrets,
+)
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
 from hakiri_dagster.manifest.tables import Pipeline, Project
@@ -176,6 +182,7 @@ class _Reader:
         self.problems += checks_called_alike(pairs)
         self.problems += cursor_problems(pairs)
         self.problems += part_problems(pairs)
+        self.warnings += part_warnings(pairs)
         return [pipeline for _, pipeline in pairs]
 
 

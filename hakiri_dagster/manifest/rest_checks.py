@@ -8,9 +8,11 @@ from typing import Any
 from hakiri_dagster.errors import Problem, UnsafeUrl
 from hakiri_dagster.manifest.api_urls import ALLOWED, joined, judged
 from hakiri_dagster.manifest.field_types import quoted
+from hakiri_dagster.manifest.merge_settings import KEYED_MODES
 from hakiri_dagster.manifest.parting import as_if_filled, keys_in_force, mentions, placeholder, placeholders_in
 from hakiri_dagster.manifest.places import Entry, value_at
 from hakiri_dagster.manifest.positions import KeyPath
+from hakiri_dagster.manifest.presets.registry import known_key
 from hakiri_dagster.manifest.references import Filled, is_one_reference, names_in
 from hakiri_dagster.manifest.resolve import Declared
 from hakiri_dagster.manifest.rest_spec import CHILD_KEYS, ENDPOINT_KEYS
@@ -66,6 +68,31 @@ def part_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Proble
                 continue
             for message, hint in (*_parts(table), *_segments(table)):
                 yield declared.entry.problem(("tables", index), f"table {quoted(table.name)}: {message}", hint)
+
+
+def part_warnings(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Problem]:
+    """What the API numbers for each part anew would be merged across them."""
+    for declared, pipeline in pairs:
+        connector = declared.entry.value(("source", "connector"))
+        for index, table in enumerate(pipeline.tables):
+            if table.source.connector != "rest" or table.mode not in KEYED_MODES or not table.upsert_key:
+                continue
+            missing = _keys_of(table).keys() - _members_of_key(table)
+            if not missing or known_key(connector, table.name) == table.upsert_key:
+                continue
+            (key,) = missing
+            yield declared.entry.problem(
+                ("tables", index),
+                f"table {quoted(table.name)}: its key ({', '.join(table.upsert_key)}) lacks the partition key "
+                f"{quoted(key)}: records of different parts with the same key take each other's place",
+                f"add {quoted(key)} to the key, which changes nothing where no two parts share one",
+            )
+
+
+def _members_of_key(table: Table) -> set[str]:
+    """And what columns of a list's table hold of its parent."""
+    kept = table.endpoint.get("explosion", {}).get("kept", {})
+    return {member for column in table.upsert_key for member in (column, kept.get(column, column))}
 
 
 def _parts(table: Table) -> Iterator[tuple[str, str | None]]:

@@ -68,6 +68,29 @@ def test_the_columns_of_its_parents_keys_can_be_named(load: Load) -> None:
     assert several.primary_key == ("issues_id", "issues_user_login", "position")
 
 
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (["number"], ("repo", "issues_number", "position")),
+        (["repo", "number"], ("issues_repo", "issues_number", "position")),
+    ],
+)
+def test_elements_of_different_parts_are_told_apart(read: Read, key: list[str], expected: tuple[str, ...]) -> None:
+    parts = {"path": "/{repo}/issues", "partition_keys": {"repo": ["a", "b"]}, "primary_key": key}
+    reading = read(None, tracker(LABELS, parts | {"load": {"mode": "append"}}))
+    assert reading.project is not None
+    assert reading.project.tables[-1].primary_key == expected
+    assert not [warning for warning in reading.warnings if "partition key" in warning.message]
+
+
+def test_elements_have_no_part_where_the_sources_keys_are_not_named(load: Load) -> None:
+    config = {"base_url": "https://api.example.com", "pagination": {"type": "link"}, "partition_keys": {"repo": ["a"]}}
+    source = {"connector": "rest", "config": config}
+    assert child_of(load, tracker(LABELS, source=source)).primary_key == ("issues_id", "position")
+    of_repo = child_of(load, tracker(LABELS, {"path": "/{repo}/issues"}, source=source))
+    assert of_repo.primary_key == ("repo", "issues_id", "position")
+
+
 @pytest.mark.parametrize("mode", ["truncate", "blue_green", "append"])
 def test_modes_that_replace_lists_are_taken(load: Load, mode: str) -> None:
     assert child_of(load, tracker(LABELS | {"load": {"mode": mode}})).mode == mode

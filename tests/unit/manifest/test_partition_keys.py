@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from hakiri_dagster.manifest.project import ProjectReading
 from tests.unit.manifest.conftest import Load, Read
+from tests.unit.manifest.test_presets import github
 from tests.unit.manifest.test_rest import ENV, only_problem, pipeline, problems
 
 ISSUES: dict[str, Any] = {"name": "issues", "path": "repos/{repo}/issues"}
@@ -83,3 +85,44 @@ def test_parts_cannot_be_walked_in_segments_whoever_declares_their_key(read: Rea
 def test_segments_may_stand_beside_tables_in_parts(load: Load) -> None:
     journal = {"name": "journal", "segments": {"pages": 3}}
     load(None, pipeline(ISSUES, journal, config={"partition_keys": {"repo": ["a", "b"]}}), ENV)
+
+
+UPSERTED = ISSUES | {"partition_keys": {"repo": ["a", "b"]}, "load": {"mode": "upsert"}}
+
+
+def warnings(reading: ProjectReading) -> list[str]:
+    return [warning.message for warning in reading.warnings if "partition key" in warning.message]
+
+
+def test_a_key_that_merges_records_of_different_parts_is_warned_of(read: Read) -> None:
+    """Issue 7 of one repository would become issue 7 of the other."""
+    reading = read(None, pipeline(UPSERTED | {"primary_key": ["number"]}), ENV)
+    assert warnings(reading) == [
+        "table `issues`: its key (number) lacks the partition key `repo`: "
+        "records of different parts with the same key take each other's place"
+    ]
+    assert not reading.problems
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"primary_key": ["repo", "number"]},
+        {"primary_key": ["number"], "load": {"mode": "upsert", "upsert_key": ["number", "repo"]}},
+        {"primary_key": ["number"], "load": {"mode": "append"}},
+        {"primary_key": ["number"], "path": "issues", "partition_keys": None},
+    ],
+    ids=["in the key", "in the upsert key", "nothing is merged", "no parts"],
+)
+def test_keys_that_merge_nothing_across_parts_are_not_warned_of(read: Read, said: dict[str, Any]) -> None:
+    reading = read(None, pipeline(UPSERTED | said), ENV)
+    assert (warnings(reading), reading.problems) == ([], ())
+
+
+def test_the_ids_of_github_are_those_of_all_repositories(read: Read) -> None:
+    repos = {"repo": None, "repos": ["torvalds/linux", "python/cpython"]}
+    own = {"name": "milestones", "path": "/repos/{repo}/milestones", "primary_key": ["number"], "incremental": False}
+    reading = read(None, github("issues", "issue_labels", own | {"load": {"mode": "delete_missing"}}, config=repos))
+    (warning,) = warnings(reading)
+    assert "table `milestones`: its key (number) lacks the partition key `repo`" in warning
+    assert not reading.problems
