@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.field_types import quoted
-from hakiri_dagster.manifest.load_spec import LoadSpec
+from hakiri_dagster.manifest.load_spec import WHOLE_TABLE_MODES, LoadSpec
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.parting import keys_in_force
 from hakiri_dagster.manifest.places import Entry
@@ -57,8 +57,14 @@ class Child:
         return said or ("append" if self.cursor else "delete_missing")
 
     @property
+    def needs_parents(self) -> bool:
+        """Whether it would be emptied by an API that suddenly has no record at all, and nobody has allowed for that."""
+        said = overlay(self.spec.load, self.table.load)
+        return self.mode in WHOLE_TABLE_MODES and said.fail_on_empty_source
+
+    @property
     def _defaults(self) -> LoadSpec:
-        """That no record has an element is nothing out of the ordinary."""
+        """That no record has an element is nothing out of the ordinary: see `needs_parents`."""
         return LoadSpec.model_validate({"mode": self.mode, "fail_on_empty_source": False})
 
     @property
@@ -95,7 +101,7 @@ class Child:
         of_parent = as_config(self.parent, include={"flatten", "epochs"})
         explosion = as_config(self.table, include={"flatten", "epochs", "continued", "position"})
         explosion |= {"path": self.table.explode, "kept": dict(self.kept), "cursor": self.cursor}
-        return of_parent | {"explosion": explosion}
+        return of_parent | {"explosion": explosion | {"needs_parents": self.needs_parents}}
 
 
 def children_of(spec: PipelineSpec, known: Mapping[str, TableSpec]) -> Mapping[int, Child]:

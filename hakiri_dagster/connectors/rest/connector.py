@@ -52,6 +52,7 @@ class _Rest:
             max_connections=api.max_connections,
             hint=hint_of(api, said, place),
             pages_a_segment=None if said.segments is None else said.segments.pages,
+            needs_parents=said.explosion is not None and said.explosion.needs_parents,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -21,12 +21,14 @@ BEGINNING: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first page of the table, and those with the `newest` and the `oldest` records where these were asked for."""
+    """The first page of the table, and those with the `newest` and the `oldest` records where these were asked for.
+    `has_nothing`: the first page is the only one, and empty, as far as that was to be found out."""
 
     collection: Collection
     page: Page
     newest: Page | None = None
     oldest: Page | None = None
+    has_nothing: bool = False
 
     @property
     def rows(self) -> Iterator[Record]:
@@ -38,6 +40,17 @@ class Sample:
     def positions(self, page: Page, position: PositionOf) -> list[int]:
         records = map(self.collection.record, page.records)
         return [here for record in records if (here := position(record)) is not None]
+
+
+def no_parents(collection: Collection, samples: Iterable[Sample], label: str) -> SourceError | None:
+    """Any list may be empty. Where no record is there that could have one, the source is rather broken than empty."""
+    if collection.explosion is None or not all(sample.has_nothing for sample in samples):
+        return None
+    return SourceError(
+        f"the API gave no record at all, so none whose `{'.'.join(collection.explosion.path)}` could be loaded, "
+        "and nothing was changed. Set fail_on_empty_source = false to have the table emptied.",
+        where=label,
+    )
 
 
 def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent: int | None, label: str) -> Extent:

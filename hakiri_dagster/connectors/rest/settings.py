@@ -42,6 +42,7 @@ class ExplosionConfig(Model):
     continued: spec.ContinuedSpec | None = None
     flatten: spec.Flatten = False
     epochs: tuple[Text, ...] = ()
+    needs_parents: bool = False
 
 
 class EndpointConfig(Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.columns import columns_of
 from hakiri_dagster.connectors.rest.data_source import TEXT, WALK, Walk, Work, pages_of
-from hakiri_dagster.connectors.rest.extents import Sample, extent_of
+from hakiri_dagster.connectors.rest.extents import Sample, extent_of, no_parents
 from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
@@ -66,6 +66,7 @@ class RestTable:
     max_connections: int
     hint: BackfillHint = MONOTONIC
     pages_a_segment: int | None = None
+    needs_parents: bool = False
     text_format: bool = field(default=True, init=False)
     chunked_by_file: bool = field(default=False, init=False)
     tallies_itself: bool = field(default=False, init=False)
@@ -107,7 +108,7 @@ class RestTable:
                 hint="declare them under `columns`, or wait until there is one",
             )
         if cursor is None or self.asked is None:
-            return Discovery(schema, warnings=warnings)
+            return Discovery(schema, warnings=warnings, broken=self._broken(samples.values()))
         if schema.column(cursor) is None:
             raise SourceError(
                 f"the records have no cursor `{cursor}`",
@@ -165,7 +166,14 @@ class RestTable:
             page = first_page(client, collection)
             ends = (self.asked.newest, self.asked.oldest) if with_ends and self.asked is not None else ((), ())
             newest, oldest = (_end(client, collection, said) for said in ends)
-            return Sample(collection, page, newest, oldest)
+            asks = self.needs_parents and not page.records
+            has_nothing = asks and collection.pagination.after(client, page) is None
+            return Sample(collection, page, newest, oldest, has_nothing)
+
+    def _broken(self, samples: Iterable[Sample]) -> Mapping[str, HakiriError]:
+        """Asked of the first pages of all parts, as the walk of one cannot tell."""
+        refusal = no_parents(self.collection, samples, self.label) if self.needs_parents else None
+        return {} if refusal is None else {self.collection.path: refusal}
 
     def _rows(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk], *kept: str) -> DataFrame:
         """`kept`: what comes along with the columns."""

@@ -38,6 +38,30 @@ def test_a_list_is_a_table_that_follows_it(shop: ShopProject) -> None:
     assert labels_of(shop) == [(2, 0, "later"), (5, 0, "bug")]
 
 
+def test_an_api_without_one_record_does_not_empty_a_table_of_lists_unless_that_is_allowed_for(
+    shop: ShopProject,
+) -> None:
+    tracker = Tracker()
+    tracker.put(1, ago(days=1), labels=names("bug"))
+    with tracked(shop, tracker, children=[LABELS], **CURSOR):
+        shop.apply()
+        tracker.issues.clear()
+        told = shop.apply()["issue_labels"]["error"]
+        assert "the API gave no record at all" in told
+        assert "fail_on_empty_source = false" in told
+        assert labels_of(shop) == [(1, 0, "bug")]
+        tracker.put(2, ago(minutes=1), labels=[])
+        assert shop.apply()["issue_labels"]["error"] is None
+        assert labels_of(shop) == [], "that no record has an element is nothing out of the ordinary"
+        tracker.put(1, ago(days=1), labels=names("bug"))
+        shop.apply()
+    allowed = LABELS | {"load": {"fail_on_empty_source": False}}
+    tracker.issues.clear()
+    with tracked(shop, tracker, children=[allowed], **CURSOR):
+        assert shop.apply()["issue_labels"]["error"] is None
+        assert labels_of(shop) == []
+
+
 def test_what_should_be_a_list_and_is_none_is_set_aside(shop: ShopProject) -> None:
     tracker = Tracker()
     tracker.put(1, ago(days=1), labels=names("bug"))

@@ -54,6 +54,29 @@ def test_without_a_cursor_of_its_own_it_is_loaded_whole(load: Load) -> None:
     assert not child.load.fail_on_empty_source, "no list may have an element"
 
 
+@pytest.mark.parametrize(
+    ("said", "guarded"),
+    [
+        ({}, True),
+        ({"load": {"mode": "blue_green"}}, True),
+        ({"load": {"fail_on_empty_source": False}}, False),
+        ({"load": {"mode": "append"}}, False),
+        ({"incremental": "updated_at"}, False),
+    ],
+)
+def test_a_whole_table_of_lists_is_not_emptied_by_an_api_without_records_unless_that_is_allowed_for(
+    load: Load, said: dict[str, Any], guarded: bool
+) -> None:
+    child = child_of(load, tracker(LABELS | said))
+    assert child.endpoint["explosion"]["needs_parents"] == guarded
+    assert not child.load.fail_on_empty_source, "lists without elements are no reason"
+
+
+def test_what_a_pipeline_allows_for_holds_for_its_lists(load: Load) -> None:
+    child = child_of(load, tracker(LABELS, {"load": {"mode": "append"}}, load={"fail_on_empty_source": False}))
+    assert child.endpoint["explosion"]["needs_parents"] is False
+
+
 def test_its_windows_are_those_of_its_parent(load: Load) -> None:
     child = child_of(load, tracker(LABELS | {"incremental": "updated_at"}))
     assert (child.cursor, child.mode, child.backfill.window) == ("issues_updated_at", "append", "1w")

@@ -1,38 +1,16 @@
-"""A walk of so many pages, and what is written down of the page that follows. The API is played without a network."""
+"""A walk of so many pages, and what is written down of the page that follows."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from email.message import Message
-from http.client import HTTPMessage
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
-from hakiri_dagster.connectors.network import Network
-from hakiri_dagster.connectors.rest.api import Api, Credentials, Pairs
-from hakiri_dagster.connectors.rest.client import Client, Result
-from hakiri_dagster.connectors.rest.exchange import Answer
+from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.pagination import NextUrl, PageNumber, Pagination
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, walked
-from hakiri_dagster.security.url_guard import SafeUrl
+from tests.unit.connectors.rest.played_api import PlayedApi
 
 SECRETS = (("sig", "sig_of_the_table"), ("kind", "all"))
-
-
-class PlayedApi(Client):
-    """Two records a page."""
-
-    def __init__(self, answer: Callable[[dict[str, str]], Any]) -> None:
-        super().__init__(Api("https://api.example.com", Credentials.query("key", "key_of_the_source")), Network())
-        self.asked: list[dict[str, str]] = []
-        self._says = answer
-
-    def get(self, at: SafeUrl, read: Callable[[Answer], Result]) -> Result:
-        self.asked.append(dict(parse_qsl(urlsplit(at.url).query)))
-        headers: Message = HTTPMessage()
-        assert isinstance(headers, HTTPMessage)
-        return read(Answer(200, "OK", headers, json.dumps(self._says(self.asked[-1])).encode()))
 
 
 def by_url(asked: dict[str, str]) -> Any:
