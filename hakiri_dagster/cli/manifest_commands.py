@@ -106,7 +106,7 @@ def _summary(pipeline: Pipeline) -> dict[str, Any]:
     first = pipeline.tables[0]
     return {
         "id": pipeline.id,
-        "connector": first.source.connector,
+        "connector": first.source.known_as,
         "destination": first.destination.name,
         "tables": [table.name for table in pipeline.tables],
         "schedule": pipeline.schedule,
@@ -169,7 +169,7 @@ def _print_pipeline(pipeline: Pipeline) -> None:
     lines = [
         f"{pipeline.id}  ({pipeline.origin.file}:{pipeline.origin.line})",
         *([f"  {pipeline.description}"] if pipeline.description else []),
-        f"  from      {first.source.connector} {place}",
+        f"  from      {first.source.known_as} {place}",
         f"  to        {first.destination.connector} {destination['url'] or 'embedded'}",
         f"  schedule  {pipeline.schedule or 'none'} ({pipeline.timezone})",
         *(f"  trigger   {told(trigger, pipeline.id)}" for trigger in pipeline.triggers),

@@ -43,7 +43,7 @@ class Declared:
 def resolve_pipeline(declared: Declared, landings: Landings, root: Path) -> Pipeline | None:
     """None where its source or destination is refused."""
     entry, spec = declared.entry, declared.spec
-    source, destination = _source(spec, root), landings.choose(spec.destination)
+    source, destination = _source(declared, root), landings.choose(spec.destination)
     if source is None or destination is None:
         return None
     return Pipeline(
@@ -84,14 +84,15 @@ def pipeline_warnings(declared: Declared, landings: Landings) -> Iterator[Proble
             yield entry.problem(("tables", index), message, "take it out, or set it to false for this table")
 
 
-def _source(spec: PipelineSpec, root: Path) -> Endpoint | None:
-    match spec.source:
+def _source(declared: Declared, root: Path) -> Endpoint | None:
+    match declared.spec.source:
         case FilesSource(config=config):
             return Endpoint("files", {**as_config(config), "path": _absolute(config.path, root)})
         case PostgresSource(config=config):
             return Endpoint("postgres", as_config(config))
         case RestSource(config=config):
-            return Endpoint("rest", as_config(config))
+            written = declared.entry.value(("source", "connector"))
+            return Endpoint("rest", as_config(config), preset=None if written == "rest" else str(written))
         case OtherSource():
             return None
         case GithubSource() | StripeSource():

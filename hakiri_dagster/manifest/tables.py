@@ -46,11 +46,18 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A source or destination with its `${NAME}`s filled in. Its repr hides the config, which may hold secrets."""
+    """A source or destination with its `${NAME}`s filled in. Its repr hides the config, which may hold secrets.
+    `preset`: what an API is known by, whose config was written out of that."""
 
     connector: str
     config: Mapping[str, Any]
     name: str | None = None
+    preset: str | None = None
+
+    @property
+    def known_as(self) -> str:
+        """As the manifest names its connector."""
+        return self.preset or self.connector
 
     def __repr__(self) -> str:
         return f"Endpoint({self.connector!r}, name={self.name!r})"

@@ -77,7 +77,7 @@ def table_asset(
                 io_manager_key="loads",
                 description=table.description,
                 group_name=group_name(table.pipeline_id),
-                kinds={"spark", table.source.connector, table.destination.connector},
+                kinds={"spark", table.source.known_as, table.destination.connector},
                 owners=list(table.owners),
                 tags=dict(table.tags),
                 metadata=definition_metadata(table, root),

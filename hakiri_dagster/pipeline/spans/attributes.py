@@ -39,7 +39,7 @@ def of_run(way: Way, retries: Sequence[str]) -> Attributes:
     table = way.table
     return {
         **of_table(way),
-        "hakiri.source": table.source.connector,
+        "hakiri.source": table.source.known_as,
         "hakiri.target": f"{table.target_schema}.{table.target_name}",
         "hakiri.load_mode": table.mode,
         "hakiri.occasion": way.occasion,

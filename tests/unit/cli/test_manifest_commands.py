@@ -212,5 +212,6 @@ def test_an_api_is_shown_by_its_url_and_without_its_token(
     pipeline_show(tmp_path, "gh", as_json=False)
     pipeline_show(tmp_path, "gh", as_json=True)
     shown = capsys.readouterr().out
-    assert "from      rest https://api.github.com" in shown
+    assert "from      github https://api.github.com" in shown
+    assert '"connector": "github"' in shown
     assert "gh-s3cret-token" not in shown
