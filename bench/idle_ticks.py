@@ -15,9 +15,8 @@ import dagster as dg
 from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.manifest.tables import Project
-from hakiri_dagster.orchestration.arrivals import FILE_ARRIVALS
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
-from hakiri_dagster.orchestration.planner import PLANNER
+from hakiri_dagster.orchestration.names import FILE_ARRIVALS, PLANNER
 from hakiri_dagster.orchestration.resources import project_resource
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.planning.looks import EVERY

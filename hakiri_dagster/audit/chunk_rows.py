@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from sqlalchemy import Row
+from sqlalchemy import Row, and_
 
+from hakiri_dagster.audit.schema import PIPELINE_CHUNKS
 from hakiri_dagster.errors import AuditTooNew
 from hakiri_dagster.planning.chunks import (
     Bounds,
@@ -23,6 +24,11 @@ from hakiri_dagster.planning.intervals import Intervals
 from hakiri_dagster.planning.states import ChunkState
 
 Values = dict[str, Any]
+
+KILLED = "killed"
+"""The `error_kind` of a chunk whose attempt did not end by itself."""
+
+WAS_KILLED = and_(PIPELINE_CHUNKS.c.status == "failed", PIPELINE_CHUNKS.c.error_kind == KILLED)
 
 _NOTHING = "[]"
 _SHOWN = 200
@@ -71,6 +77,7 @@ def from_row(row: Row[Any]) -> ChunkState:
         rewind=row.rewind_id,
         gap=bool(row.gap),
         token=row.token,
+        killed=row.status == "failed" and row.error_kind == KILLED,
     )
 
 

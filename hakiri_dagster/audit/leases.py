@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, delete, null, select, update
 
+from hakiri_dagster.audit.chunk_rows import KILLED
 from hakiri_dagster.audit.claiming import HolderIsDead
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.held_rows import locked_rows, of_table
@@ -66,13 +67,13 @@ class LeaseStore:
         return self._transactions.write(work)
 
     def close(self, taken: Sequence[StaleLease], *, holder: str, message: str) -> None:
-        """running → failed, so that the chunk comes after those that were not tried yet. Others, which were only held,
-        stay what they are."""
+        """running → failed, so that the chunk comes after those that were not tried yet; as killed, so that it counts
+        for none whose load has failed. Others, which were only held, stay what they are."""
 
         def work(connection: Connection) -> None:
             mine = [(lease, row) for lease, row in _locked(connection, taken) if row.holder_node == holder]
             free: dict[str, Any] = {"holder_node": None, "leased_until": None}
-            failed = free | {"status": "failed", "error_kind": "transient", "error_msg": message}
+            failed = free | {"status": "failed", "error_kind": KILLED, "error_msg": message}
             _update(connection, [lease for lease, row in mine if row.status == "running"], failed)
             _update(connection, [lease for lease, row in mine if row.status != "running"], free)
 

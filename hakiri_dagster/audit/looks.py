@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, or_, select, update
 
+from hakiri_dagster.audit.chunk_rows import WAS_KILLED
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, SOURCE_LOOK
 from hakiri_dagster.audit.upserts import upsert
@@ -25,7 +26,8 @@ class Looks:
     now: datetime
     known: Mapping[OF_TABLE, Look]
     pending: frozenset[OF_TABLE]
-    """Tables with chunks that wait for somebody to load them, of the pipelines that were asked for."""
+    """Tables with chunks that wait for somebody to load them, also after they were killed, of the pipelines that were
+    asked for."""
 
 
 class LookStore:
@@ -70,7 +72,7 @@ def _pending(connection: Connection, pipelines: Collection[str]) -> frozenset[OF
         return frozenset()
     query = (
         select(_CHUNK.pipeline_id, _CHUNK.table_name)
-        .where(_CHUNK.pipeline_id.in_(pipelines), _CHUNK.status == "pending")
+        .where(_CHUNK.pipeline_id.in_(pipelines), or_(_CHUNK.status == "pending", WAS_KILLED))
         .distinct()
     )
     return frozenset((pipeline_id, table) for pipeline_id, table in connection.execute(query))

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import Any, Final
 
 import dagster as dg
@@ -16,15 +15,14 @@ from hakiri_dagster.manifest.durations import parse_duration
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.orchestration.dispatching import TriggeredDispatcher
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
+from hakiri_dagster.orchestration.names import FILE_ARRIVALS
 from hakiri_dagster.orchestration.resources import OpenProject
-from hakiri_dagster.orchestration.under_way import reasons, runs_under_way
+from hakiri_dagster.orchestration.under_way import reasons
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.arrivals import Arrived, Watched, arrived
 from hakiri_dagster.planning.chunks import SourceFile
 from hakiri_dagster.planning.looks import OF_TABLE
 
-FILE_ARRIVALS: Final = "_file_arrivals"
-"""No pipeline's id begins like this, so none of its names can be the same."""
 SECONDS_BETWEEN_LISTINGS: Final = 5
 SECONDS_AFTER_AN_ERROR: Final = 30
 MOST_SECONDS: Final = 15
@@ -54,9 +52,9 @@ def file_arrival_sensor(
         context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         memory = _Memory.parse(context.cursor)
-        dispatcher = TriggeredDispatcher(project, context.instance, partitions, taken=memory.taken)
-        pending = project.looks({table.pipeline_id for table, _ in watched.values()}).pending
-        tick = _Tick(dispatcher, memory, [table for table, _ in watched.values()], pending)
+        tables = [table for table, _ in watched.values()]
+        dispatcher = TriggeredDispatcher(project, context.instance, partitions, tables, taken=memory.taken)
+        tick = _Tick(dispatcher, memory, project.looks({table.pipeline_id for table in tables}).pending)
         for table, settle in watched.values():
             tick.watch(table, settle)
         context.update_cursor(tick.memory.text(watched))
@@ -97,7 +95,6 @@ class _Memory:
 class _Tick:
     dispatcher: TriggeredDispatcher
     memory: _Memory
-    tables: Sequence[Table]
     pending: frozenset[OF_TABLE]
     end: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
     told: list[str] = field(default_factory=list)
@@ -129,8 +126,8 @@ class _Tick:
 
     def _start(self, table: Table, before: Watched, found: Arrived) -> Watched:
         """As long as something is in the way, it is remembered as it was: the next tick tries again."""
-        if table.label in self.under_way:
-            self.told += reasons([table], self.under_way)
+        if table.label in self.dispatcher.under_way:
+            self.told += reasons([table], self.dispatcher.under_way)
             return before
         if found.waiting and not self.dispatcher.project.loads_file_by_file(table):
             self.told.append(f"{table.label}: {len(found.waiting)} file(s) may still be written")
@@ -143,12 +140,7 @@ class _Tick:
         nothing = self.dispatcher.start(survey, changed=changed, leave=_incomplete(survey, found.waiting))
         if nothing is not None:
             self.told.append(nothing)
-        return replace(before, started=found.complete, idle=nothing is not None)
-
-    @cached_property
-    def under_way(self) -> Mapping[str, str]:
-        """Asked once a tick, and only where there is something to start."""
-        return runs_under_way(self.dispatcher.instance, self.tables)
+        return replace(before, started=found.complete, idle=nothing is not None and not survey.due.busy)
 
 
 def _incomplete(survey: Survey, waiting: frozenset[str]) -> set[str]:

@@ -30,7 +30,9 @@ from hakiri_dagster.orchestration.io_managers import LoadIOManager
 from hakiri_dagster.orchestration.lone_checks import check_alone
 from hakiri_dagster.orchestration.names import (
     ALONG_TAG,
+    DELIVERIES_TAG,
     DUE_ONLY_TAG,
+    LEFT_TAG,
     asset_key,
     group_name,
     op_name,
@@ -139,6 +141,7 @@ class _RunEvents:
         self._checks = CheckEvents(table, self._partitions, along=self._keys[-1], partitioned=checks_have_partitions)
         self._failed: list[FailedChunk] = []
         self._failed_hook: HakiriError | None = None
+        self._left: list[str] = []
 
     def wanted(self) -> Wanted:
         tags = self._context.run.tags
@@ -222,6 +225,9 @@ class _RunEvents:
         self._context.log.info(f"chunk {step.key} of {self._table.label}: {step.reason}")
         if step.published and step.key in self._partitions:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
+        if step.held and DELIVERIES_TAG in self._context.run.tags:
+            self._left.append(step.key)
+            self._context.instance.add_run_tags(self._context.run_id, {LEFT_TAG: ",".join(self._left)})
 
     def _observe(self, alert: Alert) -> None:
         self._context.log.warning(f"{self._table.label}: {alert.message}")

@@ -10,13 +10,11 @@ from hakiri_dagster.audit.database import open_audit_view
 from hakiri_dagster.audit.deliveries import OpenWork
 from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
+from hakiri_dagster.orchestration.names import DELIVERIES
 from hakiri_dagster.orchestration.resources import OpenProject
-from hakiri_dagster.orchestration.serving import Server
+from hakiri_dagster.orchestration.serving import Batches
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.settings import Settings
-
-DELIVERIES = "_deliveries"
-"""No pipeline's id begins like this."""
 
 SECONDS_BETWEEN_LOOKS = 10
 SECONDS_A_TICK = 25
@@ -48,15 +46,17 @@ def _delivery_sensor(
             yield dg.SkipReason("no delivery waits")
             return
         with Runtime(project, settings) as runtime:
-            server = Server(
+            batches = Batches(
                 runtime.audit.deliveries, OpenProject(runtime), partitions, context.instance, context.log.info
             )
-            yield from _served(server, project, waiting)
+            yield from _served(batches, project, waiting)
 
     return deliver
 
 
-def _served(server: Server, project: Project, waiting: tuple[OpenWork, ...]) -> Iterator[dg.RunRequest | dg.SkipReason]:
+def _served(
+    batches: Batches, project: Project, waiting: tuple[OpenWork, ...]
+) -> Iterator[dg.RunRequest | dg.SkipReason]:
     end = time.monotonic() + SECONDS_A_TICK
     told: list[str] = []
     asked = False
@@ -67,7 +67,7 @@ def _served(server: Server, project: Project, waiting: tuple[OpenWork, ...]) -> 
         if time.monotonic() > end:
             told.append("the others wait for the next tick")
             break
-        served = server.serve(pipeline, work)
+        served = batches.serve(pipeline, work)
         told.append(f"{pipeline.id}: {served.told}")
         asked = asked or bool(served.requests)
         yield from served.requests

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+from typing import Final
+
 import dagster as dg
 
 from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration.names import TABLE_TAG
 
 PROCESS_TAG = "hakiri/process"
+MOST_KILLED: Final = 5
+"""So often is asked again for what killed runs were to load: a load may be what kills them."""
 
 _UNDER_WAY = (
     dg.DagsterRunStatus.NOT_STARTED,
@@ -52,6 +59,12 @@ def was_stopped(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
         return False
     failed_steps = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
     return all(_was_interrupted(entry) for entry in failed_steps)
+
+
+def stopped_in_a_row(instance: dg.DagsterInstance, table: Table) -> int:
+    """How many of a table's last runs were stopped, and have loaded nothing to their end: up to `MOST_KILLED`."""
+    newest = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: table.label}), limit=MOST_KILLED)
+    return sum(1 for _ in takewhile(lambda run: was_stopped(instance, run), newest))
 
 
 def _was_interrupted(entry: dg.EventLogEntry) -> bool:

@@ -27,6 +27,20 @@ PHASE_TAG = "hakiri/phase"
 ALONG_TAG = "hakiri/along"
 """Keys, with commas between, that a run loads beside its partitions: Dagster, which has loaded the project before their
 windows were planned, takes no request for them."""
+LEFT_TAG = "hakiri/left"
+"""Keys, with commas between, that a run of deliveries has left to whoever held them."""
+PARTITION_TAG = "dagster/partition"
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+
+# Sensors. No pipeline's id begins like this, so none of its names can be the same.
+ALERTS = "_alerts"
+DELIVERIES = "_deliveries"
+FILE_ARRIVALS = "_file_arrivals"
+KILLED_RUNS = "_killed_runs"
+PLANNER = "_planner"
+QUEUES = "_queues"
+STALE_LEASES = "_stale_leases"
 
 
 def allowed(name: str) -> str:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
 from typing import Final
 
 import dagster as dg
@@ -16,14 +15,11 @@ from hakiri_dagster.manifest.durations import parse_duration
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.orchestration.dispatching import TriggeredDispatcher
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
-from hakiri_dagster.orchestration.names import asset_key
+from hakiri_dagster.orchestration.names import PLANNER, asset_key
 from hakiri_dagster.orchestration.resources import OpenProject
-from hakiri_dagster.orchestration.under_way import runs_under_way
 from hakiri_dagster.pipeline.glance import said
 from hakiri_dagster.planning.looks import EVERY, EVERY_OF_APIS, OF_TABLE, Look, spell
 
-PLANNER: Final = "_planner"
-"""No pipeline's id begins like this, so none of its names can be the same."""
 SECONDS_BETWEEN_TICKS: Final = 10
 
 
@@ -47,7 +43,8 @@ def planner_sensor(
         context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         taken = json.loads(context.cursor) if context.cursor else {}
-        tick = _Tick(TriggeredDispatcher(project, context.instance, partitions, taken=taken), looked_at, triggered)
+        dispatcher = TriggeredDispatcher(project, context.instance, partitions, looked_at.values(), taken=taken)
+        tick = _Tick(dispatcher, looked_at, triggered)
         tick.look(wanted)
         context.update_cursor(json.dumps({label: mark for label, mark in taken.items() if label in partitions}))
         yield from tick.dispatcher.requests
@@ -103,18 +100,13 @@ class _Tick:
         survey = self.dispatcher.look(table)
         now = said(survey.discovery)
         if table.pipeline_id in self.triggered and survey.due_keys:
-            if table.label in self.under_way:
+            if table.label in self.dispatcher.under_way:
                 now = before or ""  # so that the look after the run finds the change once more
             else:
                 self.told += filter(None, [self.dispatcher.start(survey, changed=now != before)])
         shown = self._shown(table)
         self.dispatcher.project.end_look(table, said=now, shown=shown, surveyed=True)
         self.told.append(f"{table.label}: {len(survey.due_keys)} due, {survey.phase}")
-
-    @cached_property
-    def under_way(self) -> Mapping[str, str]:
-        """Asked once a tick, and only where there is something to start."""
-        return runs_under_way(self.dispatcher.instance, self.tables.values())
 
     def _shown(self, table: Table) -> int:
         return len(self.dispatcher.instance.get_materialized_partitions(asset_key(table)))

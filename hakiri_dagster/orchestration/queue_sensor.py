@@ -11,12 +11,10 @@ from hakiri_dagster.audit.alerts import Alert, Severity
 from hakiri_dagster.audit.database import AuditDb, open_audit
 from hakiri_dagster.errors import AuditError, HakiriError, QueueUnavailable
 from hakiri_dagster.manifest.tables import Project
+from hakiri_dagster.orchestration.names import QUEUES
 from hakiri_dagster.settings import Settings
 from hakiri_dagster.triggers.intake import put_aside, take_in, told_of_foreign
 from hakiri_dagster.triggers.registry import SharedQueue, open_queue, queues_of
-
-QUEUES = "_queues"
-"""No pipeline's id begins like this."""
 
 SECONDS_BETWEEN_LOOKS = 20
 SECONDS_A_TICK = 25

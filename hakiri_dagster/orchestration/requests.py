@@ -9,17 +9,23 @@ import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import chunks_per_run
-from hakiri_dagster.orchestration.names import ALONG_TAG, DUE_ONLY_TAG, OCCASION_TAG, PHASE_TAG, TABLE_TAG, asset_key
+from hakiri_dagster.orchestration.names import (
+    ALONG_TAG,
+    DUE_ONLY_TAG,
+    OCCASION_TAG,
+    PARTITION_TAG,
+    PHASE_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    TABLE_TAG,
+    asset_key,
+)
 from hakiri_dagster.orchestration.part_partitions import open_windows, ranges_of
 from hakiri_dagster.orchestration.partitions import ordered_keys
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
 from hakiri_dagster.planning.parts import bare_key, part_name
 from hakiri_dagster.planning.phases import Phase
-
-PARTITION_TAG = "dagster/partition"
-RANGE_START_TAG = "dagster/asset_partition_range_start"
-RANGE_END_TAG = "dagster/asset_partition_range_end"
 
 
 @dataclass(frozen=True, slots=True)

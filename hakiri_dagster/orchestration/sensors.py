@@ -4,15 +4,12 @@
 import dagster as dg
 
 from hakiri_dagster.orchestration.killed_runs import end_killed_runs
+from hakiri_dagster.orchestration.names import ALERTS, KILLED_RUNS, STALE_LEASES
 from hakiri_dagster.orchestration.resources import OpenProject
 
 SECONDS_BETWEEN_LOOKS_AT_RUNS = 30
 SECONDS_BETWEEN_LOOKS_AT_LEASES = 30
 SECONDS_BETWEEN_LOOKS_AT_ALERTS = 30
-KILLED_RUNS = "_killed_runs"
-STALE_LEASES = "_stale_leases"
-ALERTS = "_alerts"
-"""No pipeline's id begins like this, so none of its names can be the same."""
 
 
 @dg.sensor(

@@ -18,20 +18,15 @@ import dagster as dg
 from hakiri_dagster.audit.deliveries import DeliveryStore, OpenWork
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Pipeline, Table
-from hakiri_dagster.orchestration.killed_runs import was_stopped
-from hakiri_dagster.orchestration.names import ALONG_TAG, DELIVERIES_TAG, asset_key
-from hakiri_dagster.orchestration.partitions import ordered_keys, reconcile, require_known
-from hakiri_dagster.orchestration.requests import RANGE_END_TAG, RANGE_START_TAG, tick_ranges
+from hakiri_dagster.orchestration.asked import asked_for
+from hakiri_dagster.orchestration.dispatching import Dispatcher
+from hakiri_dagster.orchestration.killed_runs import MOST_KILLED, was_stopped
+from hakiri_dagster.orchestration.names import DELIVERIES_TAG, asset_key
 from hakiri_dagster.orchestration.resources import OpenProject
-from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY
-from hakiri_dagster.planning.dispatch import to_dispatch
 
-PARTITION_TAG: Final = "dagster/partition"
 FIRST_WAIT: Final = timedelta(seconds=30)
 LONGEST_WAIT: Final = timedelta(minutes=15)
 """Between looks at a source that does not answer, and after a run was killed."""
-
-MOST_KILLED: Final = 5
 
 _OVER = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
@@ -71,7 +66,7 @@ class _Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class Batches:
     deliveries: DeliveryStore
     project: OpenProject
     partitions: Mapping[str, dg.PartitionsDefinition]
@@ -103,20 +98,31 @@ class Server:
         return batch
 
     def _next(self, pipeline: Pipeline, work: OpenWork, batch: str, ended: _Ended) -> Served:
-        requests: list[dg.RunRequest] = []
+        occasion = f"{batch}/{len(ended.runs)}"
+        dispatcher = Dispatcher(
+            self.project,
+            self.instance,
+            self.partitions,
+            occasion=occasion,
+            within=occasion,
+            tags={DELIVERIES_TAG: batch},
+        )
+        held = 0
         failures: list[HakiriError] = []
         for table in pipeline.tables:
             try:
-                requests += self._requests(table, batch, ended)
+                held += self._ask(dispatcher, table, ended)
             except HakiriError as error:  # the other tables need not wait for it
                 self.log(str(error))
                 failures.append(error)
-                self.project.tell_of_a_miss(table, error)
+                dispatcher.miss(table, error)
         passing = [error for error in failures if error.kind == "transient"]
-        if requests:
-            return Served(f"{len(requests)} run(s) asked for", requests)
+        if dispatcher.requests:
+            return Served(f"{len(dispatcher.requests)} run(s) asked for", dispatcher.requests)
         if passing:
             return self._put_off(work, work.tries + 1, passing[0].what)
+        if held:
+            return self._put_off(work, work.tries + 1, f"{held} chunk(s) are held by somebody else")
         return self._closed(batch, ended, failures)
 
     def _put_off(self, work: OpenWork, tries: int, why: str) -> Served:
@@ -131,38 +137,16 @@ class Server:
         self.deliveries.close(batch, "failed" if errors else "done", "; ".join(errors) or None)
         return Served(errors[0] if errors else "served" if ended.runs else "nothing was due")
 
-    def _requests(self, table: Table, batch: str, ended: _Ended) -> list[dg.RunRequest]:
-        """Each chunk once a batch, so what fails or is due at any time does not keep it open."""
-        definition = self.partitions[table.label]
-        survey = self.project.plan(table)
-        require_known(table, definition, survey)
-        reconcile(self.instance, table, definition, survey)
-        ordered = ordered_keys(self.instance, definition)
+    def _ask(self, dispatcher: Dispatcher, table: Table, ended: _Ended) -> int:
+        """Each chunk once a batch, so what fails or is due at any time does not keep it open. Answers how many wait for
+        somebody who holds them: he may have read before the deliveries came."""
+        survey = dispatcher.look(table)
         own = [run for run in ended.counted if asset_key(table) in (run.asset_selection or ())]
         if not survey.due_keys:
-            if own:
-                return []
-            self.project.tell_of_a_miss(table, survey)
-        asked = asked_for(own, ordered)
-        due = [key for key in survey.due_in_turn if key not in asked]
-        taken = to_dispatch(due, at_most=table.backfill.max_chunks_per_tick)
-        ranges = tick_ranges(table, definition, survey, taken, self.instance)
-        occasion = f"{batch}/{len(ended.runs)}"
-        tags = {DELIVERIES_TAG: batch}
-        return [one.run_request(occasion, survey.phase, within=occasion, also=tags) for one in ranges]
-
-
-def asked_for(runs: Sequence[dg.DagsterRun], ordered: Sequence[str]) -> set[str]:
-    """The chunks that runs were asked for: their partitions, what they loaded along, and what has no partition and goes
-    with the last one."""
-    place = {key: index for index, key in enumerate(ordered)}
-    asked: set[str] = set()
-    for run in runs:
-        first = run.tags.get(RANGE_START_TAG) or run.tags.get(PARTITION_TAG, "")
-        last = run.tags.get(RANGE_END_TAG) or first
-        asked |= {first, last, *filter(None, run.tags.get(ALONG_TAG, "").split(","))}
-        if first in place and last in place:
-            asked |= set(ordered[place[first] : place[last] + 1])
-    if ordered and ordered[-1] in asked:
-        asked |= {NULL_KEY, OUTSIDE_KEY}
-    return asked
+            if not own:
+                self.project.tell_of_a_miss(table, survey)
+                dispatcher.requests += dispatcher.requests_for(survey, ())
+            return 0
+        asked = asked_for(own, survey.due_keys, self.partitions[table.label], self.instance)
+        dispatcher.requests += dispatcher.requests_for(survey, dispatcher.chosen(survey, asked=asked))
+        return len(dispatcher.held(survey).intersection(survey.due_keys) - asked)

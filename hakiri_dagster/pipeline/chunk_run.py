@@ -97,8 +97,9 @@ def _not_loaded(way: Way, survey: Survey, wanted: Wanted, claims: Claimed) -> It
     held |= dict.fromkeys(claims.overtaken, "another run has just worked on it")
     for key, reason in held.items():
         way.observer.skipped(way.table, key, reason)
-        yield SkippedChunk(key, reason, published=False)
-    yield from (SkippedChunk(key, _waits(on), published=False) for key, on in claims.waiting.items())
+        yield SkippedChunk(key, reason, published=False, held=True)
+    for key, on in claims.waiting.items():
+        yield SkippedChunk(key, _waits(on), published=False, held=on in held)
     told = {*(slice_.key for slice_ in claims.slices), *held, *claims.waiting}
     walked = claims.slices[0].key if survey.shape == "segments" and claims.slices else None
     for key in wanted.keys:

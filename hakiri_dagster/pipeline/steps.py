@@ -49,11 +49,12 @@ class PublishedChunk:
 
 @dataclass(frozen=True, slots=True)
 class SkippedChunk:
-    """`published`: nothing was due, the rows are there. Otherwise another run holds the chunk."""
+    """`published`: nothing was due, the rows are there. `held`: another run holds the chunk, or one before it."""
 
     key: str
     reason: str
     published: bool
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,12 @@ class Survey:
 
     @property
     def failed_keys(self) -> frozenset[str]:
-        return frozenset(state.key for state in self.states if state.status == "failed")
+        return frozenset(state.key for state in self.states if state.status == "failed" and not state.killed)
+
+    @property
+    def killed_keys(self) -> frozenset[str]:
+        """Tried, and ended by something else than their load."""
+        return frozenset(state.key for state in self.states if state.status == "failed" and state.killed)
 
     @property
     def newest_key(self) -> str | None:

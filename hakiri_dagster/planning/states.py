@@ -23,7 +23,8 @@ class ChunkState:
     load that was published last was planned: as long as it says the same, it holds nothing new for this chunk.
     `attempt_seen` is that of the last attempt, published or not. `rewind` is the rewind that asked for it again, until
     it is published since. `token`: of a segment, where the next one begins; empty where there is none. `gap`: it was
-    published, and the ledger knows nothing of it any more. `from_ledger`: the audit DB does not say so yet.
+    published, and the ledger knows nothing of it any more. `from_ledger`: the audit DB does not say so yet. `killed`:
+    of one that `failed`, its last attempt did not end by itself.
     """
 
     key: str
@@ -44,6 +45,7 @@ class ChunkState:
     token: str | None = None
     gap: bool = False
     from_ledger: bool = False
+    killed: bool = False
 
     @property
     def is_owed_again(self) -> bool:

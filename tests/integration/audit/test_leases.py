@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hakiri_dagster.audit.claims import Claim, Outcome
+from hakiri_dagster.audit.claims import Claim, Failure, Outcome
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.leases import StaleLease
 from hakiri_dagster.audit.pass_places import PassOf
@@ -49,11 +49,13 @@ def test_a_lease_that_is_closed_leaves_a_chunk_that_failed_and_may_be_claimed(au
     claimed(audit, "c1", "dead")
     taken = take(audit, *audit.leases.stale(is_dead))
     audit.leases.close(taken, holder="sweeper", message="it was killed")
-    assert (state(audit, "c1").status, state(audit, "c1").attempts) == ("failed", 1)
+    assert (state(audit, "c1").status, state(audit, "c1").attempts, state(audit, "c1").killed) == ("failed", 1, True)
     assert audit.leases.stale(is_dead) == audit.chunks.held(*OF, is_dead) == ()
     due = DueSlice(Slice(state(audit, "c1").chunk, CursorRange(Interval(0, 1))), attempts=1)
     again = audit.chunks.claim(*OF, [due], holder="w", run_id="r", ttl_seconds=60, holder_is_dead=is_dead)
     assert [claim.attempt for claim in again.claimed] == [2]
+    audit.chunks.failed(again.claimed[0], Failure("permanent", "a broken row"))
+    assert (state(audit, "c1").status, state(audit, "c1").killed) == ("failed", False)
 
 
 def test_while_the_sweeper_is_at_it_nobody_claims_the_chunk_and_no_other_sweeper_takes_it(audit: AuditDb) -> None:

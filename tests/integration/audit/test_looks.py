@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from hakiri_dagster.audit.database import AuditDb
-from hakiri_dagster.planning.chunks import CursorRange, Interval
-from hakiri_dagster.planning.states import ChunkState
+from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
+from hakiri_dagster.planning.states import ChunkState, DueSlice
 
 OF = ("shop", "orders")
 
@@ -33,9 +33,18 @@ def test_it_tells_which_of_the_pipelines_asked_for_have_something_pending(audit:
     for pipeline, table, status in (
         ("shop", "orders", "pending"),
         ("shop", "old", "failed"),
+        ("shop", "killed", "pending"),
         ("other", "t", "pending"),
     ):
         state = ChunkState("c1", CursorRange(Interval(0, 1)), status)
         audit.chunks.save(pipeline, table, [state])
+    due = DueSlice(Slice(state.chunk, state.bounds))
+    audit.chunks.claim(
+        "shop", "killed", [due], holder="dead", run_id="r", ttl_seconds=60, holder_is_dead=lambda _: True
+    )
     assert audit.looks.all().pending == frozenset()
     assert audit.looks.all(["shop"]).pending == {OF}
+    stale = audit.leases.stale(lambda _: True)
+    taken = audit.leases.take_over(stale, holder="sweeper", ttl_seconds=60, holder_is_dead=lambda _: True)
+    audit.leases.close(taken, holder="sweeper", message="it was killed")
+    assert audit.looks.all(["shop"]).pending == {OF, ("shop", "killed")}

@@ -13,7 +13,7 @@ import dagster as dg
 from hakiri_dagster.audit.database import SQLITE_FILE
 from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.orchestration.planner import PLANNER
+from hakiri_dagster.orchestration.names import PLANNER
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.runtime import Runtime
 from tests.integration.orchestration.conftest import ShopProject

@@ -12,7 +12,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from hakiri_dagster.orchestration.arrivals import FILE_ARRIVALS
+from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
+from hakiri_dagster.orchestration.killed_runs import MOST_KILLED
+from hakiri_dagster.orchestration.names import FILE_ARRIVALS
+from hakiri_dagster.orchestration.resources import OpenProject
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.daemon import Daemon
 
@@ -125,6 +128,42 @@ def test_what_fails_is_tried_again_with_the_next_file_and_not_before(shop: ShopP
     shop.file("data/orders/b.csv", "order_id\n2024-01-01\n")
     os.utime(shop.root / "data/orders/b.csv", (1_700_000_000,) * 2)
     assert watcher.started() == ["a"]
+
+
+def test_what_a_killed_run_was_to_load_is_started_again_but_not_for_ever(shop: ShopProject) -> None:
+    declare(shop)
+    arrive(shop, "a")
+    watcher = Watcher(shop)
+    for _ in range(MOST_KILLED):
+        (request,) = watcher.tick().run_requests
+        run = shop.instance.get_run_by_id(watcher.daemon.queue(request))
+        assert run is not None
+        shop.instance.report_run_failed(run, "its process was killed")
+    assert [watcher.started() for _ in range(2)] == [[], []]
+    arrive(shop, "b")
+    assert watcher.started() == ["a"]
+
+
+def test_a_chunk_that_was_taken_back_from_a_killed_run_is_started_again(shop: ShopProject) -> None:
+    declare(shop)
+    arrive(shop, "a")
+    watcher = Watcher(shop)
+    (request,) = watcher.tick().run_requests
+    killed = shop.instance.get_run_by_id(watcher.daemon.queue(request))
+    assert killed is not None
+    with shop.runtime() as runtime:
+        survey = runtime.survey(runtime.project.tables[0])
+        holder = str(replace(ProcessIdentity.current(), pid=2**22 + 1))
+        runtime.audit.chunks.claim(
+            "shop", "orders", survey.due.slices, holder=holder, run_id="r", ttl_seconds=600, holder_is_dead=is_dead
+        )
+        shop.instance.report_run_failed(killed, "its process was killed")
+        assert OpenProject(runtime).sweep_leases().failures == ()
+        assert [state.status for state in runtime.audit.chunks.states("shop", "orders")] == ["failed"]
+    (again,) = watcher.tick().run_requests
+    watcher.daemon.run([again])
+    assert shop.column("orders", "order_id") == ["a1"]
+    assert watcher.started() == []
 
 
 def test_runs_that_end_without_having_tried_are_not_started_for_ever(shop: ShopProject) -> None:

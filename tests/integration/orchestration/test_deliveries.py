@@ -13,14 +13,20 @@ import pytest
 from dagster._core.errors import DagsterExecutionInterruptedError
 from moto.server import ThreadedMotoServer
 
+from hakiri_dagster.audit.claims import Claim
 from hakiri_dagster.audit.database import open_audit
 from hakiri_dagster.audit.deliveries import Arrival, Delivery, DeliveryStore
 from hakiri_dagster.definitions import project_definitions
+from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.orchestration import serving
-from hakiri_dagster.orchestration.killed_runs import was_stopped
+from hakiri_dagster.orchestration import dispatching
+from hakiri_dagster.orchestration.killed_runs import MOST_KILLED, was_stopped
 from hakiri_dagster.orchestration.names import DELIVERIES_TAG
+from hakiri_dagster.pipeline.survey import remember
+from tests.integration.connectors.rest.api_server import serving as serving_api
 from tests.integration.orchestration.conftest import ShopProject
+from tests.integration.orchestration.test_rest import ago
+from tests.integration.orchestration.test_rest_parts import LINUX, PYTHON, Forge
 
 ENV = {"HOOK_SECRET": "a-secret-of-some-length"}
 YEAR = [f"2024-{month:02d}" for month in range(1, 13)]
@@ -64,6 +70,25 @@ def deliveries(shop: ShopProject, pipeline_id: str = "shop") -> list[Delivery]:
 
 def states(shop: ShopProject, pipeline_id: str = "shop") -> list[tuple[str, str]]:
     return [(found.delivery_id, found.state) for found in deliveries(shop, pipeline_id)]
+
+
+def hold(shop: ShopProject) -> Claim:
+    """As another run that lives."""
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        survey = runtime.survey(table)
+        remember(runtime.audit, survey, survey.due)
+        me = str(ProcessIdentity.current())
+        claims = runtime.audit.chunks.claim(
+            "shop", table.name, survey.due.slices, holder=me, run_id="r", ttl_seconds=600, holder_is_dead=lambda _: None
+        )
+        return claims.claimed[0]
+
+
+def let_go(shop: ShopProject, claim: Claim) -> None:
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        audit.chunks.release([claim])
+    make_due(shop)
 
 
 def make_due(shop: ShopProject) -> None:
@@ -189,7 +214,7 @@ def test_a_tick_that_is_killed_before_it_asks_loses_nothing(
 
     arrive(shop, "a")
     with monkeypatch.context() as patched:
-        patched.setattr(serving, "tick_ranges", killed)
+        patched.setattr(dispatching, "tick_ranges", killed)
         with pytest.raises(Killed):
             daemon.tick()
     assert states(shop) == [("a", "started")]
@@ -255,12 +280,57 @@ def test_a_run_that_was_interrupted_has_not_failed_by_itself(shop: ShopProject) 
 
 def test_runs_that_are_killed_again_and_again_are_given_up(shop: ShopProject, daemon: Daemon) -> None:
     arrive(shop, "a")
-    for _ in range(serving.MOST_KILLED):
+    for _ in range(MOST_KILLED):
         daemon.pretend(daemon.asked(), dg.DagsterRunStatus.FAILURE)
         told = daemon.says()
         make_due(shop)
     assert told == "shop: 5 of 5 run(s) did not succeed"
     assert states(shop) == [("a", "failed")]
+
+
+def test_what_another_run_holds_is_waited_for_and_asked_for_then(shop: ShopProject, daemon: Daemon) -> None:
+    claim = hold(shop)
+    arrive(shop, "a")
+    assert "looked at again in 30 s: 1 chunk(s) are held by somebody else" in daemon.says()
+    assert states(shop) == [("a", "started")]
+    let_go(shop, claim)
+    daemon.pretend(daemon.asked())
+    assert daemon.says() == "shop: served"
+
+
+def test_what_a_run_found_held_is_asked_for_again(shop: ShopProject, daemon: Daemon) -> None:
+    arrive(shop, "a")
+    requests = daemon.asked()
+    claim = hold(shop)
+    (skipped,) = daemon.run(requests)
+    assert skipped.success
+    assert "1 chunk(s) are held by somebody else" in daemon.says()
+    let_go(shop, claim)
+    daemon.run(daemon.asked())
+    assert daemon.says() == "shop: served"
+    assert shop.column("orders", "order_id") == [YEAR[0]]
+
+
+def test_of_a_table_in_parts_each_chunk_is_asked_for_once(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what has no partition, as rows that are dated after the open window of their part."""
+    monkeypatch.setitem(ENV, "HAKIRI_WEBHOOKS_TO_LOOPBACK", "true")
+    shop.settings = replace(shop.settings, webhooks_to_loopback=True)
+    forge = Forge()
+    for number, days in enumerate((1, 40, -400)):
+        forge.put(LINUX, number, ago(days=days))
+    forge.put(PYTHON, 1, ago(days=1))
+    with serving_api(forge.answer) as api:
+        table = {"name": "issues", "path": "repos/{repo}/issues", "partition_keys": {"repo": [LINUX, PYTHON]}}
+        table |= {"primary_key": ["repo", "number"], "incremental": "updated_at"}
+        table |= {"cursor_params": {"lower": "since", "order": "ascending", "newest": {"direction": "desc"}}}
+        config = {"base_url": api.url, "pagination": {"type": "link"}, "retry": {"retries": 0}}
+        declare(shop, table, source={"connector": "rest", "config": config}, load={"mode": "upsert"})
+        with shop.runtime() as runtime:
+            assert "torvalds~2Flinux|outside" in runtime.survey(runtime.project.tables[0]).due_keys
+        daemon = Daemon(shop)
+        arrive(shop, "a")
+        daemon.pretend(daemon.asked())
+        assert daemon.says() == "shop: served"
 
 
 def test_a_table_that_is_always_due_is_asked_for_once(shop: ShopProject) -> None:

@@ -16,7 +16,7 @@ from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.orchestration.apply import opened_applier
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.killed_runs import PROCESS_TAG, end_killed_runs
-from hakiri_dagster.orchestration.sensors import KILLED_RUNS
+from hakiri_dagster.orchestration.names import KILLED_RUNS
 from hakiri_dagster.settings import Settings
 from tests.integration.orchestration.conftest import ShopProject
 

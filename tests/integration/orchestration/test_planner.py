@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from hakiri_dagster.orchestration.planner import PLANNER
+from hakiri_dagster.orchestration.names import PLANNER
 from hakiri_dagster.pipeline.runtime import Runtime
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.daemon import ORDERS, Daemon
@@ -118,6 +118,16 @@ class TestTrigger:
         assert daemon.look() == daemon.look() == "shop/orders: 3 due, backfilling"
         shop.instance.delete_run(queued)
         assert asked_for(daemon.sensor(PLANNER).run_requests) == ["a", "b"]
+
+    def test_what_a_killed_run_was_to_load_is_started_again(self, shop: ShopProject) -> None:
+        declare(shop, {"type": "source"})
+        arrive(shop, "a")
+        daemon = Daemon(shop)
+        first = daemon.sensor(PLANNER)
+        run = shop.instance.get_run_by_id(daemon.queue(first.run_requests[0]))
+        assert run is not None
+        shop.instance.report_run_failed(run, "its process was killed")
+        assert asked_for(daemon.sensor(PLANNER, first.cursor).run_requests) == ["a", "a"]
 
     def test_what_failed_is_tried_again_when_something_has_changed_and_not_before(self, shop: ShopProject) -> None:
         declare(shop, {"type": "source"})

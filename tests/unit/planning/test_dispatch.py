@@ -10,14 +10,9 @@ def test_no_more_chunks_are_taken_than_a_tick_may() -> None:
 
 
 def test_what_somebody_holds_is_left_to_him_and_makes_room_for_others() -> None:
-    assert to_dispatch(DUE, at_most=2, held={"2024-01"}) == ("2024-02", "2024-03")
+    assert to_dispatch(DUE, at_most=2, leave={"2024-01"}) == ("2024-02", "2024-03")
 
 
 def test_of_a_table_in_order_nothing_is_taken_that_comes_after_a_held_chunk() -> None:
-    assert to_dispatch(DUE, at_most=9, held={"2024-03"}, in_order=True) == DUE[:2]
-    assert to_dispatch(DUE, at_most=9, held={"2024-01"}, in_order=True) == ()
-
-
-def test_a_schedule_tries_what_failed_again_and_what_only_waits_for_changes_does_not() -> None:
-    assert to_dispatch(DUE, at_most=9, failed={"2024-02"}) == DUE
-    assert to_dispatch(DUE, at_most=9, failed={"2024-02"}, retry=False) == ("2024-01", "2024-03", "2024-04")
+    assert to_dispatch(DUE, at_most=9, leave={"2024-03"}, in_order=True) == DUE[:2]
+    assert to_dispatch(DUE, at_most=9, leave={"2024-01"}, in_order=True) == ()
