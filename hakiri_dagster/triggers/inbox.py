@@ -18,19 +18,23 @@ from typing import Any, Final
 
 from hakiri_dagster.errors import AuditError
 from hakiri_dagster.security.pinned_connection import Deadline, Timed
-from hakiri_dagster.triggers.proving import Refused
+from hakiri_dagster.triggers.proving import Refused, require_signature
 from hakiri_dagster.triggers.receiving import NotStored, Reception
+from hakiri_dagster.triggers.room import Room
 
+_PIECE: Final = 1 << 16
 _RETRY_AFTER: Final = {"Retry-After": "10"}
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`seconds` are for a whole request; `at_once` is how many are read at the same time."""
+    """`seconds` are for a whole request; `at_once` is how many are read at the same time, `bytes_at_once` how much of
+    their bodies."""
 
     seconds: float = 10
     at_once: int = 64
+    bytes_at_once: int = 64 << 20
     backlog: int = 128
 
 
@@ -52,6 +56,7 @@ class Inbox(ThreadingHTTPServer):
         self.limits = limits
         self.request_queue_size = limits.backlog
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.room = Room(limits.bytes_at_once)
         self._places = BoundedSemaphore(limits.at_once)
         super().__init__((host, port), _Request)
 
@@ -101,8 +106,10 @@ class _Request(BaseHTTPRequestHandler):
         try:
             door = self.server.reception.door(self.path)
             whose = door.pipeline_id
-            body = self._body(door.most_bytes)
-            receipt = self.server.reception.take_in(door, self.headers, body)
+            length = self._length(door.most_bytes)
+            require_signature(door.triggers, self.headers)
+            with self.server.room.hold() as take:
+                receipt = self.server.reception.take_in(door, self.headers, self._body(length, take))
         except Refused as refused:
             self._refuse(whose, refused)
             return
@@ -118,7 +125,9 @@ class _Request(BaseHTTPRequestHandler):
     def handle_expect_100(self) -> bool:
         """Whoever asks first whether it may send is told so only where it may."""
         try:
-            self._length(self.server.reception.door(self.path).most_bytes)
+            door = self.server.reception.door(self.path)
+            self._length(door.most_bytes)
+            require_signature(door.triggers, self.headers)
         except Refused as refused:
             self._refuse("-", refused)
             return False
@@ -127,17 +136,19 @@ class _Request(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # http.server's own name
         """What is told, `tell` gets: these lines hold the sender's own words."""
 
-    def _body(self, most_bytes: int) -> bytes:
-        length = self._length(most_bytes)
+    def _body(self, length: int, take: Callable[[int], None]) -> bytes:
+        body = bytearray()
         try:
-            body = self.rfile.read(length)
+            while len(body) < length and (piece := self.rfile.read(min(_PIECE, length - len(body)))):
+                take(len(piece))
+                body += piece
         except TimeoutError:
             raise Refused(408, "it did not come in time") from None
         except OSError:
             raise Refused(400, "it broke off") from None
         if len(body) < length:
             raise Refused(400, "it is shorter than its Content-Length says")
-        return body
+        return bytes(body)
 
     def _length(self, most_bytes: int) -> int:
         lengths = self.headers.get_all("Content-Length", [])

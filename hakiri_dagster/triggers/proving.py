@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.message import Message
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from hakiri_dagster.hooks import signature
 from hakiri_dagster.manifest.trigger_spec import WebhookTrigger
@@ -24,6 +24,8 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _LONGEST_ID = 200
+
+Of = TypeVar("Of")
 
 
 class Refused(Exception):
@@ -45,10 +47,19 @@ class Proven:
 
 def prove(triggers: Sequence[WebhookTrigger], headers: Message, body: bytes, now: float) -> Proven:
     """By any of a pipeline's triggers: while a secret is changed there are two. Raises Refused."""
+    return _by_any(triggers, lambda trigger: _proven(trigger, headers, body, now))
+
+
+def require_signature(triggers: Sequence[WebhookTrigger], headers: Message) -> None:
+    """Whether a signature is there that could be good: before a body is read. Raises Refused."""
+    _by_any(triggers, lambda trigger: _signature(trigger, headers))
+
+
+def _by_any(triggers: Sequence[WebhookTrigger], ask: Callable[[WebhookTrigger], Of]) -> Of:
     refusals: list[Refused] = []
     for trigger in triggers:
         try:
-            return _proven(trigger, headers, body, now)
+            return ask(trigger)
         except Refused as refused:
             refusals.append(refused)
     # What came nearest is told: an old timestamp under a good signature rather than the other secret's mismatch.
@@ -74,12 +85,20 @@ def _proven(trigger: WebhookTrigger, headers: Message, body: bytes, now: float) 
             assert_never(trigger.scheme)
 
 
-def _timestamped(trigger: WebhookTrigger, headers: Message, body: bytes, now: float) -> Proven:
-    signed, timestamp = _one(headers, signature.SIGNATURE), _one(headers, signature.TIMESTAMP)
+def _signature(trigger: WebhookTrigger, headers: Message) -> tuple[str, str]:
+    """And its timestamp, where the scheme has one."""
+    dated = trigger.scheme == "timestamped"
+    signed = _one(headers, signature.SIGNATURE if dated else GITHUB_SIGNATURE)
+    timestamp = _one(headers, signature.TIMESTAMP) if dated else ""
     if signed is None:
         raise Refused(401, _MISSING)
-    if timestamp is None or not _TIMESTAMP.fullmatch(timestamp) or not _SIGNATURE.fullmatch(signed):
+    if timestamp is None or (dated and not _TIMESTAMP.fullmatch(timestamp)) or not _SIGNATURE.fullmatch(signed):
         raise Refused(400, _MALFORMED)
+    return signed, timestamp
+
+
+def _timestamped(trigger: WebhookTrigger, headers: Message, body: bytes, now: float) -> Proven:
+    signed, timestamp = _signature(trigger, headers)
     if not signature.verify(trigger.secret, timestamp, body, signed):
         raise Refused(401, _WRONG)
     if abs(now - int(timestamp)) > trigger.tolerance_seconds:
@@ -89,11 +108,7 @@ def _timestamped(trigger: WebhookTrigger, headers: Message, body: bytes, now: fl
 
 
 def _github(trigger: WebhookTrigger, headers: Message, body: bytes) -> Proven:
-    signed = _one(headers, GITHUB_SIGNATURE)
-    if signed is None:
-        raise Refused(401, _MISSING)
-    if not _SIGNATURE.fullmatch(signed):
-        raise Refused(400, _MALFORMED)
+    signed, _ = _signature(trigger, headers)
     made = "sha256=" + hmac.digest(trigger.secret.encode(), body, "sha256").hex()
     if not hmac.compare_digest(made, signed):
         raise Refused(401, _WRONG)

@@ -32,6 +32,11 @@ SHOP = Door("shop", (WebhookTrigger(type="webhook", secret=SECRET, max_body_kib=
 REPO = Door("repo", (WebhookTrigger(type="webhook", secret=SECRET, scheme="github"),))
 BODY = b'{"order": 1}'
 AS_USUAL = Limits()
+UNPROVEN = (
+    b"POST /hooks/shop HTTP/1.1\r\nHost: x\r\nX-Hakiri-Timestamp: 1\r\nX-Hakiri-Signature: sha256=%s\r\n" % (b"0" * 64)
+    + b"Content-Length: %d\r\n"
+)
+"""Whether it is good shows when the body is there."""
 
 
 @dataclass
@@ -181,6 +186,25 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(senders: Senders, 
     assert len(kept(audit)) == 1
 
 
+def test_a_body_that_nobody_may_have_signed_is_not_even_waited_for(senders: Senders) -> None:
+    head = b"POST /hooks/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+    assert b" 401 " in senders.raw(head % b"shop" + b"\r\n").splitlines()[0]
+    assert b" 400 " in senders.raw(head % b"repo" + b"X-Hub-Signature-256: sha1=0\r\n\r\n").splitlines()[0]
+    assert b" 401 " in senders.raw(head % b"shop" + b"Expect: 100-continue\r\n\r\n").splitlines()[0]
+
+
+def test_beyond_as_much_as_is_read_at_once_the_next_is_told_to_come_again(audit: AuditDb) -> None:
+    with (
+        listening(audit, Limits(bytes_at_once=1000)) as senders,
+        socket.create_connection(("127.0.0.1", senders.inbox.port), timeout=10) as announced,
+    ):
+        announced.sendall(UNPROVEN % 1000 + b"\r\n")
+        assert senders.signed(b"1" * 1000)[0] == 202
+        status, document = senders.signed(b"1" * 1001, Idempotency_Key="1")
+        assert (status, document) == (503, {"error": "too much is being read at the same time; send it again"})
+        assert senders.signed(b"1" * 1000, Idempotency_Key="2")[0] == 202
+
+
 @pytest.mark.parametrize(
     ("status", "lines"),
     [
@@ -206,7 +230,7 @@ def test_who_speaks_no_http_is_told_so(senders: Senders) -> None:
 
 def test_a_sender_that_breaks_off_leaves_nothing(senders: Senders, audit: AuditDb) -> None:
     with socket.create_connection(("127.0.0.1", senders.inbox.port), timeout=10) as connection:
-        connection.sendall(b"POST /hooks/shop HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345")
+        connection.sendall(UNPROVEN % 10 + b"\r\n12345")
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
     assert kept(audit) == []
@@ -218,7 +242,7 @@ def test_who_sends_drop_by_drop_is_sent_away_and_holds_up_nobody(audit: AuditDb)
         socket.create_connection(("127.0.0.1", senders.inbox.port), timeout=10) as slow,
         socket.create_connection(("127.0.0.1", senders.inbox.port), timeout=10) as silent,
     ):
-        slow.sendall(b"POST /hooks/shop HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n1")
+        slow.sendall(UNPROVEN % 1000 + b"\r\n1")
         assert senders.signed()[0] == 202
         assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
         assert silent.recv(4096) == b""

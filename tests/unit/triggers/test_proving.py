@@ -8,7 +8,7 @@ import pytest
 
 from hakiri_dagster.hooks.signature import sign
 from hakiri_dagster.manifest.trigger_spec import WebhookTrigger
-from hakiri_dagster.triggers.proving import Proven, Refused, prove
+from hakiri_dagster.triggers.proving import Proven, Refused, prove, require_signature
 
 NOW = 1_800_000_000.0
 SECRET = "a-secret-of-some-length"
@@ -123,6 +123,22 @@ WRONG: dict[str, tuple[int, Message, WebhookTrigger, bytes]] = {
 def test_nothing_else_is_proven(of: str) -> None:
     status, given, trigger, body = WRONG[of]
     assert refusal(given, trigger, body=body)[0] == status
+
+
+@pytest.mark.parametrize("of", WRONG)
+def test_what_could_not_be_proven_with_any_body_is_refused_without_one(of: str) -> None:
+    status, given, trigger, body = WRONG[of]
+    message = refusal(given, trigger, body=body)[1]
+    if "not signed" in message or "malformed" in message:
+        with pytest.raises(Refused) as told:
+            require_signature((trigger,), given)
+        assert (told.value.status, told.value.message) == (status, message)
+    else:
+        require_signature((trigger,), given)
+
+
+def test_a_signature_of_any_of_the_triggers_will_do_before_the_body_is_read() -> None:
+    require_signature((GITHUB, TIMESTAMPED), timestamped())
 
 
 @pytest.mark.parametrize("seconds", [-299, 299])
