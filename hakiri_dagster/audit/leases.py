@@ -66,6 +66,16 @@ class LeaseStore:
 
         return self._transactions.write(work)
 
+    def keep(self, taken: Sequence[StaleLease], *, holder: str, ttl_seconds: float) -> None:
+        """held by the sweeper → the same, for longer."""
+
+        def work(connection: Connection) -> None:
+            until = self._transactions.now(connection) + timedelta(seconds=ttl_seconds)
+            mine = [lease for lease, row in _locked(connection, taken) if row.holder_node == holder]
+            _update(connection, mine, {"leased_until": until})
+
+        self._transactions.write(work)
+
     def close(self, taken: Sequence[StaleLease], *, holder: str, message: str) -> None:
         """running → failed, so that the chunk comes after those that were not tried yet; as killed, so that it counts
         for none whose load has failed. Others, which were only held, stay what they are."""

@@ -13,11 +13,12 @@ from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead, whe
 from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.claims import spark_tag
+from hakiri_dagster.pipeline.claims import kept_alive, spark_tag
 from hakiri_dagster.pipeline.runtime import Runtime
 
-_SECONDS: Final = 120.0
-"""So long nobody else can claim the chunks, lest his fence is raised as well."""
+_SECONDS: Final = 120
+"""So long nobody else can claim the chunks, lest his fence is raised as well; and longer while the destination takes
+its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,9 @@ def _of_table(runtime: Runtime, table: Table | None, stale: Sequence[StaleLease]
     leases, me = runtime.audit.leases, str(ProcessIdentity.current())
     taken = leases.take_over(stale, holder=me, ttl_seconds=_SECONDS, holder_is_dead=is_dead)
     if table is not None and taken:
-        runtime.destination(table).claim(table, [lease.key for lease in taken], me)
-        _interrupt(runtime, taken)
+        with kept_alive(lambda: leases.keep(taken, holder=me, ttl_seconds=_SECONDS), _SECONDS):
+            runtime.destination(table).claim(table, [lease.key for lease in taken], me)
+            _interrupt(runtime, taken)
     for why, group in groupby(sorted(taken, key=_why), key=_why):
         leases.close(list(group), holder=me, message=f"{why}; the next load takes the chunk up again")
     return taken

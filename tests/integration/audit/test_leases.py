@@ -68,6 +68,17 @@ def test_while_the_sweeper_is_at_it_nobody_claims_the_chunk_and_no_other_sweeper
     assert [busy.holder for busy in claims.busy] == ["sweeper"]
 
 
+def test_the_sweeper_holds_on_to_what_is_still_its_own(audit: AuditDb) -> None:
+    for key in ("c1", "c2"):
+        claimed(audit, key, "dead")
+    stale = audit.leases.stale(is_dead)
+    assert len(audit.leases.take_over(stale, holder="sweeper", ttl_seconds=-1, holder_is_dead=is_dead)) == 2
+    due = DueSlice(Slice(state(audit, "c2").chunk, CursorRange(Interval(0, 1))), attempts=1)
+    audit.chunks.claim(*OF, [due], holder="w", run_id="r", ttl_seconds=-1, holder_is_dead=is_dead)
+    audit.leases.keep(stale, holder="sweeper", ttl_seconds=60)
+    assert [lease.key for lease in audit.leases.stale(is_dead)] == ["c2"]
+
+
 def test_what_somebody_took_over_meanwhile_is_left_to_him(audit: AuditDb) -> None:
     claimed(audit, "c1", "dead")
     stale = audit.leases.stale(is_dead)

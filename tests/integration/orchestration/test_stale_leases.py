@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import dagster as dg
 import psycopg
 import pytest
 
+from hakiri_dagster.audit.leases import LeaseStore
+from hakiri_dagster.destinations.contract import Fence
+from hakiri_dagster.destinations.postgres.destination import PostgresDestination
 from hakiri_dagster.destinations.postgres.fence import attempt_name
 from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.orchestration.sensors import stale_leases
+from hakiri_dagster.pipeline import sweeping
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.survey import remember
 from tests.integration.orchestration.conftest import ShopProject
@@ -66,6 +72,28 @@ def test_the_chunk_is_free_and_all_that_its_attempt_left_is_gone(
     assert tick(shop) == "no lease without a living holder"
     assert shop.apply()["orders"]["error"] is None
     assert shop.column("orders", "order_id") == [1, 2]
+
+
+def test_nobody_claims_a_chunk_while_the_destination_takes_its_time(
+    killed_at_work: tuple[ShopProject, psycopg.Connection, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the fence of whoever claims it would be raised."""
+    shop, _, _ = killed_at_work
+    kept, slow = Event(), PostgresDestination.claim
+    keep = LeaseStore.keep
+
+    def kept_once_more(self: LeaseStore, *given: Any, **named: Any) -> None:
+        keep(self, *given, **named)
+        kept.set()
+
+    def claim(self: PostgresDestination, *given: Any) -> Mapping[str, Fence]:
+        assert kept.wait(30)
+        return slow(self, *given)
+
+    monkeypatch.setattr(sweeping, "_SECONDS", 1)
+    monkeypatch.setattr(LeaseStore, "keep", kept_once_more)
+    monkeypatch.setattr(PostgresDestination, "claim", claim)
+    assert "the process that worked on it was killed" in tick(shop)
 
 
 def test_a_destination_that_is_away_is_told_and_swept_later(
