@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hakiri_dagster.errors import Problem, UnsafeUrl
 from hakiri_dagster.manifest.api_urls import judged
+from hakiri_dagster.manifest.field_types import quoted
 from hakiri_dagster.manifest.hook_checks import SHORTEST_SECRET, Complaint
 from hakiri_dagster.manifest.places import Entry, value_at
 from hakiri_dagster.manifest.queue_urls import judged_queue_url, region_of
 from hakiri_dagster.manifest.references import Filled, is_one_reference, names_in
+from hakiri_dagster.manifest.resolve import Declared
+from hakiri_dagster.manifest.tables import Pipeline, Table
 
 _SECRETS: Mapping[str, tuple[str, ...]] = {
     "webhook": ("secret",),
@@ -45,6 +48,44 @@ def arrival_problems(entry: Entry) -> Iterator[Problem]:
             yield entry.problem(("triggers", index, "type"), message, "one is enough: take it out")
         if isinstance(kind, str):
             seen.add(kind)
+
+
+def change_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Problem]:
+    """Of tables whose API does not tell of changes. Asked of what pipelines and tables come to together."""
+    for declared, pipeline in pairs:
+        if pipeline.source_trigger is None:
+            continue
+        for index, table in enumerate(pipeline.tables):
+            complaint = _no_change_told(table, pipeline) if table.source.connector == "rest" else None
+            if complaint is not None:
+                message, hint = complaint
+                yield declared.entry.problem(("tables", index), f"table {quoted(table.name)}: {message}", hint)
+
+
+def _no_change_told(table: Table, pipeline: Pipeline) -> tuple[str, str] | None:
+    asked = table.endpoint.get("cursor_params")
+    if table.endpoint.get("segments") is not None:
+        if pipeline.schedule is not None or pipeline.receives:
+            return None
+        return (
+            "a trigger of the type `source` would start it once and never again: a walk by tokens tells of nothing new",
+            "give the pipeline a `schedule`, which starts it at each tick",
+        )
+    if table.cursor is None or table.whole_table or asked is None:
+        return None
+    if table.in_order and table.load.lag is not None:
+        return (
+            "with a `lag`, an API does not tell whether late rows came, so that a trigger of the type `source` would"
+            " start it at each look",
+            "give the pipeline a `schedule` instead, or take `lag` out",
+        )
+    if not asked["newest"] and asked["order"] != "descending":
+        return (
+            "nothing tells its newest record, so that a trigger of the type `source` would start it at each look",
+            "set `cursor_params.newest` to parameters with which the API gives the newest record first, or give the"
+            " pipeline a `schedule` instead",
+        )
+    return None
 
 
 def trigger_secrets(entry: Entry, env: Mapping[str, str]) -> Iterator[str]:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.unit.manifest.conftest import Load, Read
@@ -43,3 +46,47 @@ def test_what_is_no_duration_is_told_with_examples(read: Read, settle: str) -> N
 def test_an_unknown_trigger_is_named(read: Read) -> None:
     (problem,) = read(None, {"a.toml": FILES + 'triggers = [{ type = "file" }]'}).problems
     assert "file" in problem.message
+
+
+API = {"connector": "rest", "config": {"base_url": "https://api.example.com", "pagination": {"type": "link"}}}
+ISSUES = {"name": "issues", "incremental": "updated_at", "cursor_params": {"lower": "since", "order": "ascending"}}
+TELLS = {"cursor_params": ISSUES["cursor_params"] | {"newest": {"direction": "desc"}}}  # type: ignore[operator]
+KEYED = {"primary_key": ["id"]}
+APPEND = {"mode": "append"}
+LATE = {"mode": "incremental_watermark", "watermark_column": "updated_at", "lag": "1h"}
+
+
+def of_api(table: dict[str, Any], **more: Any) -> dict[str, str]:
+    document = {"id": "api", "source": API, "tables": [table], "triggers": [{"type": "source"}], **more}
+    return {"a.json": json.dumps(document)}
+
+
+@pytest.mark.parametrize(
+    ("table", "load_spec", "message", "hint"),
+    [
+        (ISSUES, APPEND, "nothing tells its newest record", "cursor_params.newest"),
+        (ISSUES | TELLS | KEYED, LATE, "with a `lag`", "`schedule` instead"),
+        ({"name": "feed", "segments": {"pages": 9}}, APPEND, "once and never again", "a `schedule`"),
+    ],
+)
+def test_what_would_be_started_at_each_look_or_only_once_is_refused(
+    read: Read, table: dict[str, Any], load_spec: dict[str, Any], message: str, hint: str
+) -> None:
+    (problem,) = read(None, of_api(table, load=load_spec)).problems
+    assert message in problem.message
+    assert hint in (problem.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("table", "more"),
+    [
+        (ISSUES | TELLS, {}),
+        ({"name": "feed", "segments": {"pages": 9}}, {"schedule": "@hourly"}),
+        (ISSUES, {"triggers": []}),
+        ({"name": "whole"}, {}),
+    ],
+)
+def test_what_tells_of_changes_or_has_another_start_is_not(
+    read: Read, table: dict[str, Any], more: dict[str, Any]
+) -> None:
+    assert read(None, of_api(table, load=APPEND, **more)).problems == ()
