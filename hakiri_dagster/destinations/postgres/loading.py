@@ -69,8 +69,9 @@ class OpenLoad:
                 published = ledger.entry(self.connection, self.load.fence.load_id)
                 if published is not None:
                     return published  # by an earlier try whose answer was lost; `undo` drops this one's rows
+                # before the lock on the entries, for which a replay that holds some of these rows may be waiting
                 quarantine.forget_replaced(self.connection, self.load, self.replaced.superseded)
-                self._refuse_overtaken_bounds()  # last: who else waits for rows of ours may have to pass here first
+                self._refuse_overtaken_bounds()
                 entry = ledger.record(
                     self.connection,
                     self.load,
