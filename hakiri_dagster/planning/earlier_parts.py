@@ -18,7 +18,7 @@ _ALL: Final = (Interval(None, None),)
 def renamed_key(states: Iterable[ChunkState], parts: Iterable[Part]) -> str | None:
     """Why a table must not be loaded whose partition key had another name when it was: its parts would be others."""
     names = {part.column for part in parts}
-    before = {part.column for s in states if (part := part_of(s.bounds)) is not None and _is_published(s)} - names
+    before = {part.column for s in states if (part := part_of(s.bounds)) is not None and s.has_published} - names
     if not names or not before:
         return None
     now, then = (", ".join(sorted(one)) for one in (names, before))
@@ -29,30 +29,26 @@ def renamed_key(states: Iterable[ChunkState], parts: Iterable[Part]) -> str | No
     )
 
 
-def _is_published(state: ChunkState) -> bool:
-    """As far as the ledger knows, too: what it has lost is forgotten."""
-    return state.status == "done" or state.rows is not None or bool(state.covered)
-
-
 def under_its_name(states: Iterable[ChunkState], parts: Iterable[Part]) -> Iterable[ChunkState]:
     """Chunks that have published nothing go on under another name of the partition key: they are called the same."""
     by_value = {part.value: part for part in parts}
     for state in states:
         before = part_of(state.bounds)
         part = by_value.get(before.value) if before is not None else None
-        if part is None or part == before or _is_published(state):
+        if part is None or part == before or state.has_published:
             yield state
         else:
             yield replace(state, bounds=within_part(state.bounds, part), from_ledger=True)  # so that it is stored
 
 
 def less_replaced(states: list[ChunkState], whole: Sequence[ChunkState]) -> list[ChunkState]:
-    """Rows of a part have given way to what the table published since `as a whole`, when it had no parts."""
-    newest = max((state.load_id or 0 for state in whole), default=0)
+    """Rows of a part have given way to what the table published later, when it had no parts."""
+    live = [state for state in whole if state.has_published]
+    newest = max((state.load_id or 0 for state in live), default=0)
     if newest == 0:
         return states
-    by_cursor = all(isinstance(state.bounds, CursorRange | NullCursor) for state in whole if state.load_id is not None)
-    taken = union(interval for state in whole for interval in state.covered) if by_cursor else _ALL
+    by_cursor = all(isinstance(state.bounds, CursorRange | NullCursor) for state in live)
+    taken = union(interval for state in live for interval in state.covered) if by_cursor else _ALL
     return [
         replace(state, covered=subtract(state.covered, taken), cursor_committed=None, seen=None)
         if 0 < _newest_load(state) < newest and _reaches(state.bounds, taken)
@@ -70,7 +66,7 @@ def _newest_load(state: ChunkState) -> int:
 
 
 def told_of_gone(gone: Mapping[Part | None, Sequence[ChunkState]]) -> Iterable[str]:
-    published = {p: [s for s in states if s.load_id is not None or s.carried_from] for p, states in gone.items()}
+    published = {p: [s for s in states if s.has_published and _newest_load(s)] for p, states in gone.items()}
     named = [part.value for part, states in published.items() if part is not None and states]
     if named:
         yield f"{some_of(named)} left the partition keys: rows that are there stay, and nothing more of it is loaded"

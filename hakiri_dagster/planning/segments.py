@@ -42,7 +42,7 @@ def plan_segments(states: Iterable[ChunkState]) -> tuple[Chunk, ...]:
     A table that was cut otherwise in between is walked anew: rows of its segments have given way to what came since.
     """
     known = {state.key: state for state in states}
-    others = (state.load_id or 0 for state in known.values() if not isinstance(state.bounds, Segment))
+    others = (s.load_id or 0 for s in known.values() if not isinstance(s.bounds, Segment) and s.has_published)
     since = max(others, default=0)
     chunks: list[Chunk] = []
     after: str | None = None

@@ -54,6 +54,11 @@ class ChunkState:
         return tried and (self.status in ("pending", "running", "failed") or self.is_rewound)
 
     @property
+    def has_published(self) -> bool:
+        """As far as the ledger knows, too: what it has lost is forgotten, but for the number of the load."""
+        return self.status == "done" or self.rows is not None or bool(self.covered)
+
+    @property
     def is_rewound(self) -> bool:
         return self.rewind is not None
 

@@ -227,10 +227,8 @@ def test_a_table_that_loses_its_parts_is_loaded_as_one_and_parts_that_come_back_
         (warning,) = (w for w in planned(shop).warnings if "partition keys" in w)
         assert "no partition keys any more: what was published of torvalds/linux, python/cpython is loaded" in warning
         assert shop.apply()["issues"]["error"] is None
-        assert sorted(shop.column("issues", "number")) == sorted(forge.repos[LINUX]), (
-            "each once, and none of the others"
-        )
-        assert shop.apply()["issues"]["warnings"] == []
+        assert sorted(shop.column("issues", "number")) == sorted(forge.repos[LINUX]), "each once, no others"
+        assert not any("partition keys" in warning for warning in planned(shop).warnings)
 
         declare(shop, api, **table)
         assert shop.apply()["issues"]["error"] is None

@@ -17,7 +17,7 @@ from hakiri_dagster.planning.due import due_slices
 from hakiri_dagster.planning.due_parts import due_as_one, due_by_part
 from hakiri_dagster.planning.earlier_parts import renamed_key
 from hakiri_dagster.planning.gaps import stretches
-from hakiri_dagster.planning.parts import planned_by_part, within_part
+from hakiri_dagster.planning.parts import part_of, planned_by_part, within_part
 from hakiri_dagster.planning.rewind import reach, rewind
 from hakiri_dagster.planning.states import ChunkState, Due, published
 from hakiri_dagster.planning.windows import IdWindow
@@ -61,6 +61,11 @@ def loaded(parts: dict[Part, Extent], states: Sequence[ChunkState] = ()) -> list
         before = replace(known[one.key], attempts=1)
         known[one.key] = published(before, bounds=bounds, cursor_committed=upper, seen=one.seen, rows=1, load_id=number)
     return list(known.values())
+
+
+def forgotten(state: ChunkState) -> ChunkState:
+    """As of a load that the ledger does not know."""
+    return replace(state, status="pending", covered=(), rows=None, cursor_committed=None, seen=None)
 
 
 def test_each_part_has_windows_of_its_own_extent_under_keys_of_its_own() -> None:
@@ -141,6 +146,8 @@ def test_parts_that_come_back_are_owed_what_has_given_way_to_the_table_without_t
         "b|id-0000000000..0000000010",
     ], "of what lay behind its end, rows are still there"
     assert due(parts, loaded(parts, states)).slices == ()
+    lost = [forgotten(state) if part_of(state.bounds) is None else state for state in states]
+    assert due(parts, lost).slices == (), "those loads were of another target"
 
 
 def test_a_partition_key_that_was_renamed_is_refused_until_its_rows_are_gone() -> None:
@@ -153,7 +160,7 @@ def test_a_partition_key_that_was_renamed_is_refused_until_its_rows_are_gone() -
     assert renamed_key(states, []) is None
     assert [state.key for state in due({other: extent(0, 4)}, states).states] == [], "what is known is left as it is"
 
-    dropped = [replace(s, status="pending", covered=(), rows=None, cursor_committed=None, seen=None) for s in states]
+    dropped = [forgotten(state) for state in states]
     assert renamed_key(dropped, [other]) is None
     owed = due({other: extent(0, 4)}, dropped)
     (one,), (state,) = owed.slices, owed.states

@@ -134,6 +134,7 @@ def test_a_table_that_had_windows_in_between_is_walked_from_the_beginning() -> N
     window = ChunkState("id-0", CursorRange(Interval(0, 10)), "done", 1, 1, (Interval(0, 10),), 10, load_id=7)
     (one,) = due_segments([*states, window]).slices
     assert (one.key, one.slice.bounds, one.supersedes) == ("segment-000001", Segment(1), ("segment-000002",))
-    assert next_of([*states, replace(window, load_id=None)]) == Segment(2, "b"), "none was published"
+    lost = replace(window, status="pending", covered=(), cursor_committed=None)
+    assert next_of([*states, lost]) == Segment(2, "b"), "of another target"
     begun = replace(states[0], load_id=8, token="x")
     assert next_of([begun, *states[1:], window]) == Segment(2, "x")
