@@ -140,7 +140,8 @@ class _Tick:
         nothing = self.dispatcher.start(survey, changed=changed, leave=_incomplete(survey, found.waiting))
         if nothing is not None:
             self.told.append(nothing)
-        return replace(before, started=found.complete, idle=nothing is not None and not survey.due.busy)
+        idle = nothing is not None and not self.dispatcher.held(survey)
+        return replace(before, started=found.complete, idle=idle)
 
 
 def _incomplete(survey: Survey, waiting: frozenset[str]) -> set[str]:

@@ -59,8 +59,9 @@ class Dispatcher:
         return [chunks.run_request(self.occasion, phase, self.within, self.tags) for chunks in ranges]
 
     def held(self, survey: Survey) -> frozenset[str]:
-        """By somebody who lives, as far as can be told."""
-        return self.project.held_by_the_living(survey.table) if survey.due.busy else frozenset()
+        """What is due and somebody holds who lives, as far as can be told: be it an attempt, or a replay."""
+        due = survey.due_keys
+        return self.project.held_by_the_living(survey.table).intersection(due) if due else frozenset()
 
     def chosen(self, survey: Survey, *, leave: Collection[str] = (), asked: Collection[str] = ()) -> tuple[str, ...]:
         """Without what somebody holds, what is to be left for another reason, and what was asked for before."""

@@ -149,4 +149,4 @@ class Batches:
             return 0
         asked = asked_for(own, survey.due_keys, self.partitions[table.label], self.instance)
         dispatcher.requests += dispatcher.requests_for(survey, dispatcher.chosen(survey, asked=asked))
-        return len(dispatcher.held(survey).intersection(survey.due_keys) - asked)
+        return len(dispatcher.held(survey) - asked)

@@ -298,6 +298,16 @@ def test_what_another_run_holds_is_waited_for_and_asked_for_then(shop: ShopProje
     assert daemon.says() == "shop: served"
 
 
+def test_what_a_replay_holds_is_waited_for_as_well(shop: ShopProject, daemon: Daemon) -> None:
+    let_go(shop, hold(shop))  # so that the chunk is in the audit DB
+    with shop.runtime() as runtime:
+        keys = [state.key for state in runtime.audit.chunks.states("shop", "orders")]
+        me = str(ProcessIdentity.current())
+        runtime.audit.holds.take("shop", "orders", keys, holder=me, ttl_seconds=600, holder_is_dead=lambda _: None)
+    arrive(shop, "a")
+    assert "1 chunk(s) are held by somebody else" in daemon.says()
+
+
 def test_what_a_run_found_held_is_asked_for_again(shop: ShopProject, daemon: Daemon) -> None:
     arrive(shop, "a")
     requests = daemon.asked()
