@@ -227,7 +227,7 @@ class _RunEvents:
             self._materialized(step.key, {"skipped": dg.MetadataValue.text(step.reason)})
         if step.held and DELIVERIES_TAG in self._context.run.tags:
             self._left.append(step.key)
-            self._context.instance.add_run_tags(self._context.run_id, {LEFT_TAG: ",".join(self._left)})
+            self._context.instance.add_run_tags(self._context.run.run_id, {LEFT_TAG: ",".join(self._left)})
 
     def _observe(self, alert: Alert) -> None:
         self._context.log.warning(f"{self._table.label}: {alert.message}")
