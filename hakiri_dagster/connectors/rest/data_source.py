@@ -32,17 +32,19 @@ from hakiri_dagster.planning.chunks import Part
 WALK: Final = "_hakiri_walk"
 TEXT: Final = "_hakiri_text"
 _SCHEMA: Final = (
-    f"{WALK} int, {LINE_COLUMN} string, {TEXT} string, {UNSEEN_COLUMN} array<string>, {ONWARD_COLUMN} string"
+    f"{WALK} int, {UNSEEN_COLUMN} array<string>, {ONWARD_COLUMN} string, {LINE_COLUMN} string, {TEXT} string"
 )
 _ARROW = pa.schema(
     [
         (WALK, pa.int32()),
-        (LINE_COLUMN, pa.string()),
-        (TEXT, pa.string()),
         (UNSEEN_COLUMN, pa.list_(pa.string())),
         (ONWARD_COLUMN, pa.string()),
+        (LINE_COLUMN, pa.string()),
+        (TEXT, pa.string()),
     ]
 )
+"""What is long comes last: what is short would wait behind it in a buffer of the worker's, and the page with it, until
+the next page has come."""
 _SECRET_OPTION: Final = "secret_work"
 """Spark masks options that are called so."""
 
@@ -95,7 +97,7 @@ class _Reader(DataSourceReader):
             pages = walked(client, work.collection.of_part(walk.part), walk.params, walk.order, walk.stretch)
             onward = yield from _batches(partition.value, pages, work)
             if walk.stretch is not None:
-                yield pa.record_batch([[partition.value], [None], ["{}"], [None], [onward]], schema=_ARROW)
+                yield pa.record_batch([[partition.value], [None], [onward], [None], ["{}"]], schema=_ARROW)
 
 
 def _batches(
@@ -123,7 +125,7 @@ def _batch(walk: int, records: Sequence[Record], work: Work) -> pa.RecordBatch:
     texts = pa.array([work.verbatim(record) for record in records], pa.string())
     unseen = pa.array([_unseen(record, work.columns) for record in records], pa.list_(pa.string()))
     onward = pa.nulls(len(records), pa.string())
-    return pa.RecordBatch.from_arrays([walks, lines, texts, unseen, onward], schema=_ARROW)
+    return pa.RecordBatch.from_arrays([walks, unseen, onward, lines, texts], schema=_ARROW)
 
 
 def _unseen(record: Record, columns: frozenset[str]) -> list[str] | None:
