@@ -25,9 +25,10 @@ def new_attempt_folder(candidates: Path, table: Table, holder: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     _sweep(folder)
     directory = folder / f"attempt-{uuid.uuid4().hex[:16]}"
-    directory.mkdir()
-    (directory / _OWNER).write_text(holder)
-    return directory
+    made = directory.with_name(f"made-{directory.name}")
+    made.mkdir()
+    (made / _OWNER).write_text(holder)
+    return made.rename(directory)  # never without its owner, who may be killed at any instant
 
 
 def refuse_unshared(directory: str) -> None:
@@ -46,7 +47,7 @@ def sweep_dead_attempts(candidates: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    for directory in folder.glob(_ATTEMPTS):
+    for directory in (*folder.glob(_ATTEMPTS), *folder.glob(f"made-{_ATTEMPTS}")):
         if _is_dead(directory):
             shutil.rmtree(directory, ignore_errors=True)
 

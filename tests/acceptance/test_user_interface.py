@@ -17,6 +17,7 @@ from hakiri_dagster.hooks.signed_post import send
 from tests.acceptance.browser import keep_screenshot, opened_page, see, visit
 from tests.acceptance.command_line import ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
+from tests.acceptance.interface import Interface
 from tests.span_receiver import SpanReceiver, span_receiver
 
 TICKETS = "ticket_id,seat\n1,A1\n2,B2\n3,B2\n4,\n"
@@ -121,6 +122,7 @@ def served(new_project: NewProject) -> Iterator[Served]:
         process = project.start("serve", "--port", str(port), "--inbox-port", str(inbox_port), env=collector)
         assert eventually(lambda: _answers(port) or process.poll() is not None)
         assert process.poll() is None, process.communicate()
+        assert eventually(lambda: Interface(port).partitions("shop", "orders") > 0), "the project is loaded"
         with opened_page(f"http://127.0.0.1:{port}") as page:
             yield Served(project, process, page, receiver, inbox_port)
 

@@ -21,6 +21,18 @@ def folder(candidates: Path, holder: ProcessIdentity, table: str = "orders") -> 
     return new_attempt_folder(candidates, cast(Table, SimpleNamespace(pipeline_id="shop", name=table)), str(holder))
 
 
+def test_whoever_is_killed_while_it_makes_a_folder_leaves_none_that_nobody_owns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_path: Path, _text: str) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "write_text", killed)
+        folder(tmp_path, DEAD)
+    assert not list(tmp_path.glob("*/*/attempt-*"))
+
+
 @pytest.mark.parametrize(("holder", "stays"), [(DEAD, False), (LIVING, True), (ELSEWHERE, True)])
 def test_only_attempts_that_are_known_to_be_dead_are_swept(
     tmp_path: Path, holder: ProcessIdentity, stays: bool
