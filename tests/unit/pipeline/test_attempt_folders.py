@@ -27,8 +27,8 @@ def test_whoever_is_killed_while_it_makes_a_folder_leaves_none_that_nobody_owns(
     def killed(_path: Path, _text: str) -> int:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Path, "write_text", killed)
+    monkeypatch.setattr(Path, "write_text", killed)
+    with pytest.raises(KeyboardInterrupt):
         folder(tmp_path, DEAD)
     assert not list(tmp_path.glob("*/*/attempt-*"))
 
