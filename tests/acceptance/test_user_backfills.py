@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,7 +17,7 @@ from playwright.sync_api import Page
 from tests.acceptance.browser import keep_screenshot, opened_page, visit
 from tests.acceptance.command_line import ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
-from tests.acceptance.interface import Interface
+from tests.acceptance.interface import Interface, answers, free_port
 
 TODAY = datetime.now(UTC).date()
 DAYS = [str(TODAY - timedelta(days=back)) for back in reversed(range(300))]
@@ -80,9 +79,9 @@ def served(new_project: NewProject) -> Iterator[Served]:
     project.pipeline(_pipeline("many"))
     project.pipeline(_pipeline("slow", backfill={"destination_writes_per_sec": 1}))
     project.pipeline(_pipeline("broken", row_level=[{"type": "not_null", "field": "note", "on_fail": "abort"}]))
-    port = _free_port()
+    port = free_port()
     process = project.start("serve", "--port", str(port))
-    assert eventually(lambda: _answers(port) or process.poll() is not None)
+    assert eventually(lambda: answers(port) or process.poll() is not None)
     assert process.poll() is None, process.communicate()
     interface = Interface(port)
     assert eventually(lambda: interface.partitions("many", "many_orders") == len(DAYS))
@@ -170,15 +169,3 @@ def test_nothing_is_left_when_it_is_stopped(served: Served) -> None:
     done = served.project.finish(served.process)
     assert done.code == 0, done
     served.project.assert_no_process_is_left(10)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

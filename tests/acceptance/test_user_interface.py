@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from hakiri_dagster.hooks.signed_post import send
 from tests.acceptance.browser import keep_screenshot, opened_page, see, visit
 from tests.acceptance.command_line import ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
-from tests.acceptance.interface import Interface
+from tests.acceptance.interface import Interface, answers, free_port
 from tests.span_receiver import SpanReceiver, span_receiver
 
 TICKETS = "ticket_id,seat\n1,A1\n2,B2\n3,B2\n4,\n"
@@ -48,9 +47,8 @@ class Served:
     inbox_port: int
 
 
-@pytest.fixture(scope="module")
-def served(new_project: NewProject) -> Iterator[Served]:
-    project = new_project("served")
+def _declare(project: ProjectFolder) -> None:
+    """Tables whose checks pass, warn and fail, and pipelines that a webhook or a file starts."""
     project.file("manifests/hakiri.toml", '[project]\nname = "shop"\n')
     project.file("data/orders.csv", ORDERS)
     project.file("data/guests.csv", GUESTS)
@@ -114,13 +112,19 @@ def served(new_project: NewProject) -> Iterator[Served]:
         }
     )
     project.file("drop/parcels/.keep", "")
+
+
+@pytest.fixture(scope="module")
+def served(new_project: NewProject) -> Iterator[Served]:
+    project = new_project("served")
+    _declare(project)
     applied = project.hakiri("apply", "--json")
     assert (applied.code, "duplicate_key_seat: 2 of 4 row(s)" in applied.out) == (1, True), applied
-    port, inbox_port = _free_port(), _free_port()
+    port, inbox_port = free_port(), free_port()
     with span_receiver() as receiver:
         collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}
         process = project.start("serve", "--port", str(port), "--inbox-port", str(inbox_port), env=collector)
-        assert eventually(lambda: _answers(port) or process.poll() is not None)
+        assert eventually(lambda: answers(port) or process.poll() is not None)
         assert process.poll() is None, process.communicate()
         assert eventually(lambda: Interface(port).partitions("shop", "orders") > 0), "the project is loaded"
         with opened_page(f"http://127.0.0.1:{port}") as page:
@@ -262,23 +266,11 @@ def test_ctrl_c_stops_everything(served: Served) -> None:
 
 
 def test_a_serve_that_is_killed_takes_everything_along(served: Served) -> None:
-    port = _free_port()
-    process = served.project.start("serve", "--port", str(port), "--inbox-port", str(_free_port()))
-    assert eventually(lambda: _answers(port) or process.poll() is not None)
+    port = free_port()
+    process = served.project.start("serve", "--port", str(port), "--inbox-port", str(free_port()))
+    assert eventually(lambda: answers(port) or process.poll() is not None)
     told = served.project.hakiri("serve", "--port", str(port))
     assert (told.code, f"port {port} is in use" in told.err) == (2, True), told
     process.kill()
     process.communicate()
     served.project.assert_no_process_is_left(60)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -10,7 +10,6 @@ from typing import Any
 import boto3
 import dagster as dg
 import pytest
-from dagster._core.errors import DagsterExecutionInterruptedError
 from moto.server import ThreadedMotoServer
 
 from hakiri_dagster.audit.claims import Claim
@@ -265,14 +264,14 @@ def test_what_a_killed_run_was_to_load_is_asked_for_again_after_a_while(shop: Sh
 def test_a_run_that_was_interrupted_has_not_failed_by_itself(shop: ShopProject) -> None:
     @dg.asset
     def interrupted() -> None:
-        raise DagsterExecutionInterruptedError
+        raise dg.DagsterExecutionInterruptedError
 
     @dg.asset
     def broken() -> None:
         raise dg.Failure("by itself")
 
     for asset, expected in ((interrupted, True), (broken, False)):
-        with suppress(DagsterExecutionInterruptedError):
+        with suppress(dg.DagsterExecutionInterruptedError):
             dg.materialize([asset], instance=shop.instance, raise_on_error=False)
         (run,) = shop.instance.get_runs(limit=1)
         assert (run.status, was_stopped(shop.instance, run)) == (dg.DagsterRunStatus.FAILURE, expected)
