@@ -25,6 +25,7 @@ AlertKind = Literal[
     "foreign_message",
     "queue_trouble",
     "trigger_failed",
+    "unread_part",
 ]
 Severity = Literal["warning", "error"]
 

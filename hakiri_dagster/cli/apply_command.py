@@ -22,6 +22,7 @@ from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes_without_run
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember, remember_source
+from hakiri_dagster.pipeline.unread_parts import told_unread
 from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings
 
@@ -71,19 +72,29 @@ def work_through(
     if due:
         with opened_applier() as applier, progress_shown(due, tally):
             _each(due, lambda t, s: _timed(tally, t, partial(applier.load_due, t, s)), parallelism)
+    _note_unread(planned, tally)
     return planned
 
 
 def _tell_of_misses(runtime: Runtime, planned: Planned) -> None:
     """Of tables that no run is started for."""
     for table, error in planned.failures:
-        runtime.tell_of_a_miss(table, error)
+        runtime.tell_of_a_look(table, error)
     for table, survey in planned.surveys:
         if refusals := planned.of(table).refusals:
             told = f"{table.label}: {'; '.join(refusals)}"
             runtime.audit.runs.refused(table.pipeline_id, table.name, "permanent", told)
         if not (planned.of(table).loads or planned.of(table).hooks):
-            runtime.tell_of_a_miss(table, survey)
+            runtime.tell_of_a_look(table, survey)
+
+
+def _note_unread(planned: Planned, tally: Tally) -> None:
+    """Not all that was asked for is loaded."""
+    for table, survey in planned.surveys:
+        told, counts = told_unread(survey), tally.of(table)
+        if told and not counts.broken:
+            more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+            counts.error = f"{table.label}: {told[0]}{more}"
 
 
 def _note_plan(plan: TablePlan, counts: TableTally) -> None:
@@ -136,10 +147,10 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
         for missing in tables:
             _note_refusal(planned.of(missing), tally.of(missing))
         for failed, error in planned.failures:
-            runtime.tell_of_a_miss(failed, error)
+            runtime.tell_of_a_look(failed, error)
         for told, survey, keys in wanted:
             if not keys:
-                runtime.tell_of_a_miss(told, survey)
+                runtime.tell_of_a_look(told, survey)
         if wanted:
             _again(runtime, wanted, tally)
     return tell(tally, [pipeline], as_json)

@@ -91,7 +91,8 @@ class Tally:
     def warned(self, table: Table, warning: str) -> None:
         tally = self.of(table)
         with self._lock:
-            tally.warnings.append(warning)
+            if warning not in tally.warnings:  # the plan may have said it
+                tally.warnings.append(warning)
 
     def hook_ran(self, table: Table, name: str) -> None:
         tally = self.of(table)

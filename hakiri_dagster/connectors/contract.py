@@ -175,6 +175,9 @@ class Discovery:
     parts: Mapping[Part, Extent] = field(default_factory=dict)
     """What each part holds, where the table has some and a cursor was asked for; `extent` is then of all of them."""
 
+    away: Mapping[Part, HakiriError] = field(default_factory=dict)
+    """Why the source refuses a part, which is then not among `parts`: the others are loaded meanwhile."""
+
     @property
     def source_files(self) -> tuple[SourceFile, ...]:
         return tuple(SourceFile(f.path, f.content_hash) for f in self.files)

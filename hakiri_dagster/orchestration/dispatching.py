@@ -49,7 +49,7 @@ class Dispatcher:
     def dispatch(self, survey: Survey) -> None:
         """As a tick of a schedule does it: what is due, also what has failed."""
         if not survey.due_keys:
-            self.project.tell_of_a_miss(survey.table, survey)
+            self.project.tell_of_a_look(survey.table, survey)
         self.requests += self.requests_for(survey, self.chosen(survey))
 
     def requests_for(self, survey: Survey, taken: tuple[str, ...]) -> list[dg.RunRequest]:
@@ -71,7 +71,7 @@ class Dispatcher:
         return to_dispatch(due, at_most=at_most, leave=left, in_order=survey.table.in_order)
 
     def miss(self, table: Table, error: HakiriError) -> None:
-        self.project.tell_of_a_miss(table, error)
+        self.project.tell_of_a_look(table, error)
 
 
 @dataclass

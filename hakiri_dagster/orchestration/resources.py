@@ -96,9 +96,9 @@ class OpenProject:
         held = self._runtime.audit.chunks.held(table.pipeline_id, table.name, is_dead)
         return frozenset(chunk.key for chunk in held)
 
-    def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
+    def tell_of_a_look(self, table: Table, found: Survey | HakiriError) -> None:
         """Of a tick that starts no run, because the source holds nothing."""
-        self._runtime.tell_of_a_miss(table, found)
+        self._runtime.tell_of_a_look(table, found)
 
     def pass_alerts_on(self, log: Callable[[str], None], instance: dg.DagsterInstance) -> PassedOn:
         tables = {(table.pipeline_id, table.name): table for table in self._runtime.project.tables}

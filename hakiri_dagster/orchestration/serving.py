@@ -144,7 +144,7 @@ class Batches:
         own = [run for run in ended.counted if asset_key(table) in (run.asset_selection or ())]
         if not survey.due_keys:
             if not own:
-                self.project.tell_of_a_miss(table, survey)
+                self.project.tell_of_a_look(table, survey)
                 dispatcher.requests += dispatcher.requests_for(survey, ())
             return 0
         asked = asked_for(own, survey.due_keys, self.partitions[table.label], self.instance)

@@ -9,6 +9,7 @@ Each step lives in one module behind this file. Nothing here knows Dagster, a dr
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 
@@ -40,6 +41,7 @@ from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.steps import ChunkStep, FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
+from hakiri_dagster.pipeline.unread_parts import chunks_of_unread_parts, tell_of_unread_parts
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.parts import part_name
@@ -68,6 +70,7 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
         survey = onward
         claims = yield from _claimed_and_loaded(way, survey, wanted.of_next(survey.due_keys), is_first=False)
     tell_of_a_miss(way, survey)
+    tell_of_unread_parts(way, survey)
     tell_of_an_unusual_row_count(way, survey)
     tell_of_unchecked_keys(way)
     if way.totals.chunks or not (claims.busy or claims.overtaken):  # else they are the affair of who holds them
@@ -92,7 +95,9 @@ def _claimed_and_loaded(
     return claims
 
 
-def _not_loaded(way: Way, survey: Survey, wanted: Wanted, claims: Claimed) -> Iterator[SkippedChunk]:
+def _not_loaded(way: Way, survey: Survey, wanted: Wanted, claims: Claimed) -> Iterator[ChunkStep]:
+    unread = tuple(chunks_of_unread_parts(way, survey, wanted))
+    yield from unread
     held = {busy.key: f"another run holds it ({where_it_ran(busy.holder)})" for busy in claims.busy}
     held |= dict.fromkeys(claims.overtaken, "another run has just worked on it")
     for key, reason in held.items():
@@ -100,7 +105,7 @@ def _not_loaded(way: Way, survey: Survey, wanted: Wanted, claims: Claimed) -> It
         yield SkippedChunk(key, reason, published=False, held=True)
     for key, on in claims.waiting.items():
         yield SkippedChunk(key, _waits(on), published=False, held=on in held)
-    told = {*(slice_.key for slice_ in claims.slices), *held, *claims.waiting}
+    told = {*(s.key for s in claims.slices), *(step.key for step in unread), *held, *claims.waiting}
     walked = claims.slices[0].key if survey.shape == "segments" and claims.slices else None
     for key in wanted.keys:
         # those after the one that is walked are walked anew, one by one
@@ -166,12 +171,20 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
             if survey.in_order:
                 first = {part_name(claim.key): claim for claim in reversed(left)}
                 yield from (failed(way, claim, error) for claim in first.values())
-            elif len(left) > 1 and survey.shape == "files":  # the others need not wait for a broken file
-                for claim in left:
-                    yield from _load_pass(way, survey, target, [claim])
+            elif len(apart := _apart(survey, left)) > 1:  # the others need not wait for one that cannot be read
+                for claims in apart:
+                    yield from _load_pass(way, survey, target, claims)
             else:
                 yield from (failed(way, claim, error) for claim in left)
             return
+
+
+def _apart(survey: Survey, claims: Sequence[ClaimedSlice]) -> list[list[ClaimedSlice]]:
+    """By what may fail to be read by itself: a file, or a part of the table."""
+    by_source: dict[str, list[ClaimedSlice]] = defaultdict(list)
+    for claim in claims:
+        by_source[claim.key if survey.shape == "files" else part_name(claim.key)].append(claim)
+    return list(by_source.values())
 
 
 def _steps(

@@ -36,5 +36,7 @@ def said(discovery: Discovery) -> str:
         discovery.fingerprint,
         discovery.files,
         sorted(discovery.broken),
+        *discovery.parts.items(),
+        *discovery.away,
     )
     return hashlib.sha256(repr(word).encode()).hexdigest()

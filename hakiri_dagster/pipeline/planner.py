@@ -12,6 +12,7 @@ from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.manifest.trigger_spec import told
 from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.unread_parts import told_unread
 from hakiri_dagster.planning.gaps import Gap
 from hakiri_dagster.planning.plan import (
     CarryOver,
@@ -54,7 +55,7 @@ def table_plan(survey: Survey, gaps: tuple[Gap, ...] = (), told: tuple[str, ...]
         hint=survey.source.hint if survey.shape == "cursor" else None,
         parallelism=parallelism_of(table, survey.source.hint),
         phase=survey.phase,
-        warnings=(*survey.warnings, *told),
+        warnings=(*survey.warnings, *told_unread(survey), *told),
         gaps=gaps,
     )
 

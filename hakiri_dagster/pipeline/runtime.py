@@ -37,6 +37,7 @@ from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, ref
 from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.trace import Untraced
+from hakiri_dagster.pipeline.unread_parts import unread_parts
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
 from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
@@ -212,13 +213,13 @@ class Runtime:
         plan = ProjectPlan(tuple(entries), limits, self.project.max_parallel_chunks, tuple(map(started_by, pipelines)))
         return Planned(plan, tuple(surveys), tuple(failures))
 
-    def tell_of_a_miss(self, table: Table, found: Survey | HakiriError) -> None:
+    def tell_of_a_look(self, table: Table, found: Survey | HakiriError) -> None:
         """A run tells by itself; this is for a source that gives no reason to start one, or an error that keeps it from
         starting."""
         if isinstance(found, HakiriError):
             self.audit.runs.refused(table.pipeline_id, table.name, found.kind, str(found))
-        alert = miss_found(table, found)
-        if alert is not None:
+        unread = () if isinstance(found, HakiriError) else unread_parts(found)
+        for alert in filter(None, (miss_found(table, found), *unread)):
             raise_alert_without_run(self.audit, self.observer, table, alert)
 
     def sweep(self) -> None:

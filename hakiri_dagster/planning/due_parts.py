@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hakiri_dagster.planning.chunks import Chunk, Extent, Part, Slice
@@ -21,20 +21,22 @@ def due_by_part(
     chunks: Sequence[Chunk],
     states: Iterable[ChunkState],
     parts: Mapping[Part, Extent],
+    away: Collection[Part],
     due: Callable[[Sequence[Chunk], Sequence[ChunkState], Extent], Due],
 ) -> Due:
     """What each part owes by itself: what is published of one says nothing of another.
 
-    A part that the manifest no longer names keeps its rows, and owes nothing.
+    A part that the manifest no longer names keeps its rows, and owes nothing. What one owes that is away is found out
+    when it is back.
     """
     planned = by_part(chunks, lambda chunk: chunk.bounds)
-    known = by_part(under_its_name(states, parts), lambda state: state.bounds)
+    known = by_part(under_its_name(states, [*parts, *away]), lambda state: state.bounds)
     known = {part: less_replaced(its, known.get(None, ())) if part else its for part, its in known.items()}
     found = {
         part: due([_bare_chunk(c) for c in planned.get(part, ())], [_bare(s) for s in known.get(part, ())], extent)
         for part, extent in parts.items()
     }
-    gone = {part: states for part, states in known.items() if part not in parts}
+    gone = {part: states for part, states in known.items() if part not in parts and part not in away}
     together = _together([_in(part, one) for part, one in found.items()])
     told = (*_told({part: one.warnings for part, one in found.items()}), *told_of_gone(gone))
     return _without(replace(together, warnings=told), gone)

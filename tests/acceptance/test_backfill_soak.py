@@ -1,16 +1,18 @@
 """A backfill of 312 months that is killed again and again goes on where it was: no month is published twice.
 
+Its audit DB is on a PostgreSQL server of its own, which is killed like everything else; its machine starts it again.
 `HAKIRI_SOAK_KILLS` says how often, `HAKIRI_SOAK_SEED` repeats a run.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
-from contextlib import closing
 from random import Random
 
+import psycopg
+
+from hakiri_dagster.engine.embedded_postgres import Server, hold
 from tests.acceptance.command_line import Done, ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
 from tests.acceptance.victims import FATAL, Killer
@@ -19,6 +21,8 @@ MONTHS = [f"{year}-{month:02}" for year in range(2000, 2026) for month in range(
 ROWS_A_MONTH = 5
 SEEDS_CRASH = 247
 MOST_KILLS = 50
+AUDIT = "audit"
+AUDIT_SERVER = "audit-server"
 _LOOK_SECONDS = 0.01
 
 
@@ -26,24 +30,29 @@ def test_a_backfill_that_crashes_at_chunk_247_resumes_at_248_and_others_do_likew
     kills = min(int(os.environ.get("HAKIRI_SOAK_KILLS", "2")), MOST_KILLS)
     seed = os.environ.get("HAKIRI_SOAK_SEED") or str(Random().randrange(1_000_000))
     print(f"\nbackfill: {kills} kills, HAKIRI_SOAK_SEED={seed}")  # noqa: T201  # how to repeat it
-    backfill = Backfill(new_project("backfill"), Random(seed))
-    backfill.begin()
-    for moment in backfill.moments(kills - 1):
-        backfill.killed_when(moment)
-    backfill.crashed_at(SEEDS_CRASH)
-    backfill.end()
+    project = new_project("backfill")
+    with hold(project.root / AUDIT_SERVER) as audit_server, audit_server.kept_running():
+        backfill = Backfill(project, audit_server, Random(seed))
+        backfill.begin()
+        for moment in backfill.moments(kills - 1):
+            backfill.killed_when(moment)
+        backfill.crashed_at(SEEDS_CRASH)
+        backfill.end()
 
 
 class Backfill:
-    def __init__(self, project: ProjectFolder, random: Random) -> None:
+    def __init__(self, project: ProjectFolder, audit_server: Server, random: Random) -> None:
         self.project = project
+        self.audit_server = audit_server
         self.random = random
-        self.killer = Killer(project, random)
+        self.killer = Killer(project, random, project.root / AUDIT_SERVER)
         self.apply: Running | None = None
 
     def begin(self) -> None:
         rows = (f"{n * ROWS_A_MONTH + r},{month}-{5 + r:02}" for n, month in enumerate(MONTHS) for r in range(5))
-        self.project.file("manifests/hakiri.toml", '[project]\nname = "soak"\n')
+        self.audit_server.ensure_database(AUDIT)
+        settings = f'[project]\nname = "soak"\n[audit]\nurl = "{self.audit_server.url(AUDIT)}"\n'
+        self.project.file("manifests/hakiri.toml", settings)
         self.project.file("data/months.csv", "\n".join(["id,at", *rows]) + "\n")
         files = {"connector": "files", "config": {"path": "data", "format": "csv"}}
         tables = [{"name": "months", "incremental": "at", "load": {"mode": "append"}}]
@@ -64,7 +73,7 @@ class Backfill:
 
     def crashed_at(self, moment: int) -> None:
         apply = self._going_until(moment)
-        self.project.kill_everything()
+        self.killer.kill("everything", apply)
         apply.communicate()
         published = {key for (key,) in self.project.rows("SELECT chunk_key FROM hakiri.ledger")}
         again = self.project.hakiri("apply", "--json")
@@ -89,15 +98,15 @@ class Backfill:
 
     def _published(self) -> int:
         """As far as the audit DB knows."""
-        path = self.project.state / "audit.sqlite"
-        if not path.exists():
-            return 0
-        with closing(sqlite3.connect(path, timeout=30)) as connection:
+        done = "SELECT count(*) FROM hakiri.pipeline_chunks WHERE status = 'done'"
+        while True:
             try:
-                found = connection.execute("SELECT count(*) FROM pipeline_chunks WHERE status = 'done'").fetchone()
-            except sqlite3.OperationalError:  # its tables are not made yet
+                with psycopg.connect(self.audit_server.url(AUDIT)) as connection:
+                    return int(connection.execute(done).fetchall()[0][0])
+            except psycopg.errors.UndefinedTable:
                 return 0
-            return int(found[0])
+            except psycopg.OperationalError:  # it was killed, and is being started
+                time.sleep(_LOOK_SECONDS)
 
     def end(self) -> None:
         ids = self.project.rows("SELECT id FROM public.months ORDER BY 1")

@@ -96,7 +96,7 @@ class RestTable:
         self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
     ) -> Discovery:
         try:
-            samples = self._samples(with_ends=cursor is not None)
+            samples, away = self._samples(with_ends=cursor is not None)
         except HakiriError as error:
             raise _of_table(error, self.label) from None
         told = [row for sample in samples.values() for row in sample.rows]
@@ -121,7 +121,7 @@ class RestTable:
         extents = {p: extent_of(one, self.asked, position, recent, self.label) for p, one in samples.items()}
         parts = {part: extent for part, extent in extents.items() if part is not None}
         extent = hull_of_extents(parts.values()) if parts else extents[None]
-        return Discovery(schema, kind, extent, warnings=warnings, parts=parts)
+        return Discovery(schema, kind, extent, warnings=warnings, parts=parts, away=away)
 
     def read(
         self,
@@ -154,11 +154,23 @@ class RestTable:
     def _part_columns(self) -> dict[str, str]:
         return {key.column: "text" for key in self.hint.partition_keys}
 
-    def _samples(self, *, with_ends: bool) -> Mapping[Part | None, Sample]:
-        """Of each part, as many at once as may be asked for at once."""
+    def _samples(self, *, with_ends: bool) -> tuple[Mapping[Part | None, Sample], Mapping[Part, HakiriError]]:
+        """Of each part, as many at once as may be asked for at once; and why the API refuses some of them. A table that
+        is loaded whole needs them all."""
+        samples: dict[Part | None, Sample] = {}
+        away: dict[Part, HakiriError] = {}
         with ThreadPoolExecutor(min(self.max_connections, len(self._parts))) as threads:
-            found = threads.map(lambda part: self._sample(part, with_ends=with_ends), self._parts)
-            return dict(zip(self._parts, found, strict=True))
+            asked = {part: threads.submit(self._sample, part, with_ends=with_ends) for part in self._parts}
+            for part, answer in asked.items():
+                try:
+                    samples[part] = answer.result()
+                except SourceError as error:
+                    if part is None or not with_ends:
+                        raise
+                    away[part] = _of_table(error, self.label)
+        if not samples:
+            raise next(iter(away.values()))
+        return samples, away
 
     def _sample(self, part: Part | None, *, with_ends: bool) -> Sample:
         collection = self.collection.of_part(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hakiri_dagster.manifest.part_names import name_of
 from hakiri_dagster.planning.again import loaded_again
+from hakiri_dagster.planning.away_parts import kept_chunks
 from hakiri_dagster.planning.chunk_plan import WindowSettings, plan_chunks
 from hakiri_dagster.planning.chunks import Chunk, CursorRange, Extent, Interval, Part
 from hakiri_dagster.planning.due import due_slices
@@ -37,13 +38,13 @@ def chunks(parts: dict[Part, Extent]) -> tuple[Chunk, ...]:
     return planned_by_part(parts, lambda one: plan_chunks("numeric", one, SETTINGS, NOW))
 
 
-def due(parts: dict[Part, Extent], states: Sequence[ChunkState] = ()) -> Due:
+def due(parts: dict[Part, Extent], states: Sequence[ChunkState] = (), away: Collection[Part] = ()) -> Due:
     def of_one(planned: Sequence[Chunk], known: Sequence[ChunkState], one: Extent) -> Due:
         return due_slices(planned, known, one, kind="numeric", now=NOW)
 
     if not parts:
         return due_as_one(chunks_as_one(), states, WHOLE, of_one)
-    return due_by_part(chunks(parts), states, parts, of_one)
+    return due_by_part(chunks(parts), states, parts, away, of_one)
 
 
 def chunks_as_one() -> tuple[Chunk, ...]:
@@ -97,6 +98,18 @@ def test_a_part_that_left_the_manifest_keeps_its_rows_owes_nothing_and_is_told()
     assert [state.status for state in left.states if state.bounds.part == B] == []  # type: ignore[union-attr]  # ranges
     assert left.warnings == ("b left the partition keys: rows that are there stay, and nothing more of it is loaded",)
     assert due({A: extent(0, 12), B: extent(0, 4)}, states).slices == (), "nor is it loaded again when it comes back"
+
+
+def test_what_is_known_of_a_part_that_is_away_stays_as_it_is() -> None:
+    parts = {A: extent(0, 12), B: extent(0, 12)}
+    published = loaded({A: extent(0, 12)})
+    states = [*published, *due({B: extent(0, 12)}).states]
+    found = due({A: extent(0, 12)}, states, away=[B])
+    assert (found.slices, found.overtaken, found.warnings) == ((), (), ())
+    assert not any(part_of(state.bounds) == B for state in found.states)
+    assert {chunk.key for chunk in kept_chunks(states, [B])} == {c.key for c in chunks(parts) if part_of(c.bounds) == B}
+    retired = [replace(state, status="retired") for state in states]
+    assert kept_chunks(retired, [B]) == ()
 
 
 def test_chunks_of_a_part_that_left_before_they_were_loaded_are_retired() -> None:

@@ -1,0 +1,57 @@
+"""Parts of a table that its source refuses: the others are loaded, and somebody is told of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hakiri_dagster.audit.alerts import Alert
+from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.manifest.part_names import name_of
+from hakiri_dagster.pipeline.alerts import raise_alert
+from hakiri_dagster.pipeline.steps import FailedChunk
+from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.wanted import Wanted
+from hakiri_dagster.pipeline.way import Way
+from hakiri_dagster.planning.chunks import Part
+from hakiri_dagster.planning.parts import part_name
+
+_OUTLOOK: Final = (
+    "its other parts are loaded, and this one when it can be read again; if it is gone for good, take it out of the "
+    "partition keys"
+)
+
+
+def told_unread(survey: Survey) -> tuple[str, ...]:
+    return tuple(_told(part, error) for part, error in survey.discovery.away.items())
+
+
+def unread_parts(survey: Survey) -> Iterator[Alert]:
+    """Of those that are refused: where the source only does not answer, the next look is soon enough."""
+    for part, error in survey.discovery.away.items():
+        if error.kind == "permanent":
+            yield Alert("unread_part", _told(part, error), "error", {"reason": error.what}, subject=part.value)
+
+
+def tell_of_unread_parts(way: Way, survey: Survey) -> None:
+    for alert in unread_parts(survey):
+        raise_alert(way, alert)
+
+
+def chunks_of_unread_parts(way: Way, survey: Survey, wanted: Wanted) -> Iterator[FailedChunk]:
+    """Those that somebody asks for by name: nothing is claimed of them."""
+    away = {name_of(part.value): error for part, error in survey.discovery.away.items()}
+    for key in wanted.keys:
+        error = away.get(part_name(key))
+        if error is not None:
+            yield _not_even_claimed(way, key, error)
+
+
+def _told(part: Part, error: HakiriError) -> str:
+    return f"{part.column} {part.value} cannot be read: {error.what}; {_OUTLOOK}"
+
+
+def _not_even_claimed(way: Way, key: str, error: HakiriError) -> FailedChunk:
+    way.totals.errors.append(error)
+    way.observer.failed(way.table, key, error)
+    return FailedChunk(key, error)

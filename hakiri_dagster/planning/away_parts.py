@@ -1,0 +1,16 @@
+"""Parts that the source refuses for now, such as one repository of many that is private now: what is known of them
+stays as it is until they can be read again, and the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from hakiri_dagster.planning.chunks import Chunk, Part
+from hakiri_dagster.planning.parts import part_of
+from hakiri_dagster.planning.states import ChunkState
+
+
+def kept_chunks(states: Iterable[ChunkState], away: Collection[Part]) -> tuple[Chunk, ...]:
+    """Theirs, as they were planned last: no look at the source tells more."""
+    kept = (state for state in states if state.status not in ("retired", "superseded"))
+    return tuple(state.chunk for state in kept if part_of(state.bounds) in away)

@@ -1,0 +1,154 @@
+"""Parts that an API refuses, of a table that has others: these go on, and somebody is told."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pytest
+
+from hakiri_dagster.audit.alerts import AlertRecord
+from hakiri_dagster.cli.explain import explain
+from hakiri_dagster.orchestration.names import asset_key
+from tests.integration.connectors.rest.api_server import Asked, Said, said
+from tests.integration.orchestration.conftest import ShopProject
+from tests.integration.orchestration.test_rest import ago
+from tests.integration.orchestration.test_rest_parts import (
+    ASCENDING,
+    LINUX,
+    PYTHON,
+    Forge,
+    forging,
+    issues,
+    of,
+    statuses,
+    with_history,
+)
+
+CURSOR = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
+OF_LINUX = "torvalds~2Flinux|"
+WINDOWS = "forge/issues"
+
+
+def open_alerts(shop: ShopProject) -> list[AlertRecord]:
+    with shop.runtime() as runtime:
+        return list(runtime.audit.alerts.newest())
+
+
+def shown_in_dagster(shop: ShopProject) -> set[str]:
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+    return set(shop.instance.get_materialized_partitions(asset_key(table)))
+
+
+def test_the_others_are_loaded_and_it_is_caught_up_with_when_it_is_back(shop: ShopProject) -> None:
+    forge = with_history()
+    with forging(shop, forge, **CURSOR):
+        assert shop.apply()["issues"]["error"] is None
+        known, shown = statuses(shop), shown_in_dagster(shop)
+        before = of(forge, LINUX)
+        forge.gone.add(LINUX)
+        forge.put(LINUX, 8, ago(minutes=9))
+        forge.put(PYTHON, 9, ago(minutes=5))
+
+        with shop.runtime() as runtime:
+            planned = runtime.plan(runtime.project.tables)
+        assert "repo torvalds/linux cannot be read" in explain(planned.plan)
+        told = shop.apply()["issues"]
+        assert "repo torvalds/linux cannot be read: " in told["error"]
+        assert "answered 404" in told["error"]
+        assert "take it out of the partition keys" in told["error"]
+        assert told["chunks"]["failed"] == 0
+        assert issues(shop) == sorted([*before, *of(forge, PYTHON)])
+        of_linux = {key: status for key, status in known.items() if key.startswith(OF_LINUX)}
+        assert of_linux.items() <= statuses(shop).items(), "what was published of it stays so"
+        assert shown <= shown_in_dagster(shop)
+
+        assert "cannot be read" in shop.apply()["issues"]["error"], "also when nothing else is due"
+        (alert,) = open_alerts(shop)
+        assert (alert.kind, alert.subject, alert.severity, alert.times) == ("unread_part", LINUX, "error", 2)
+
+        forge.gone.clear()
+        assert shop.apply()["issues"]["error"] is None
+        assert issues(shop) == of(forge)
+
+
+def test_one_that_was_never_read_keeps_no_other_from_its_first_load(shop: ShopProject) -> None:
+    forge = with_history()
+    forge.gone.add(LINUX)
+    with forging(shop, forge, **CURSOR):
+        assert "torvalds/linux" in shop.apply()["issues"]["error"]
+        assert issues(shop) == of(forge, PYTHON)
+        forge.gone.clear()
+        assert shop.apply()["issues"]["error"] is None
+        assert issues(shop) == of(forge)
+
+
+def test_who_asks_for_it_by_name_is_told_why_not(shop: ShopProject) -> None:
+    forge = with_history()
+    with forging(shop, forge, **CURSOR):
+        shop.apply()
+        keys = [key for key in statuses(shop) if key.startswith(OF_LINUX)]
+        forge.gone.add(LINUX)
+        with pytest.raises(AssertionError, match=r"Failure: forge/issues: 5 chunk\(s\) failed"):
+            shop.again("issues", *keys)
+        assert set(statuses(shop).values()) == {"done"}
+        assert issues(shop) == of(forge)
+
+
+def test_one_that_answers_who_looks_and_refuses_who_reads_fails_alone(shop: ShopProject) -> None:
+    forge = with_history()
+
+    class Half(Forge):
+        def answer(self, asked: Asked) -> Said:
+            if LINUX in asked.path.replace("%2F", "/") and "since" in asked.params:
+                return said({"message": "Gone"}, 410)
+            return super().answer(asked)
+
+    half = Half(forge.repos)
+    with forging(shop, half, **CURSOR):
+        told = shop.apply()["issues"]
+        assert "answered 410" in told["error"]
+        assert issues(shop) == of(forge, PYTHON)
+
+
+def test_where_all_are_refused_the_table_is(shop: ShopProject) -> None:
+    forge = with_history()
+    forge.gone.update(forge.repos)
+    with forging(shop, forge, **CURSOR):
+        assert "answered 404" in shop.apply()["issues"]["error"]
+        assert open_alerts(shop) == []
+
+
+def test_a_table_that_is_loaded_whole_needs_all_of_them(shop: ShopProject) -> None:
+    forge = with_history()
+    with forging(shop, forge, load={"mode": "truncate"}):
+        assert shop.apply()["issues"]["error"] is None
+        forge.gone.add(LINUX)
+        assert "answered 404" in shop.apply()["issues"]["error"]
+        assert issues(shop) == of(forge)
+
+
+class Numbered(Forge):
+    """In the order of their numbers."""
+
+    def answer(self, asked: Asked) -> Said:
+        repo = unquote(asked.path).removeprefix("/repos/").removesuffix("/issues")
+        if repo in self.gone:
+            return said({"message": "Not Found"}, 404)
+        first = int(asked.params.get("from", 0))
+        rows = [self.repos[repo][number] for number in sorted(self.repos[repo]) if number >= first]
+        return said(rows[::-1] if asked.params.get("direction") == "desc" else rows)
+
+
+def test_its_windows_stay_where_dagster_knows_only_those_that_it_is_told(shop: ShopProject) -> None:
+    forge = Numbered(with_history().repos)
+    forge.put(LINUX, 40, ago(days=1))
+    numbers = {"newest": {"direction": "desc"}, "lower": "from", "order": "ascending", "format": "number"}
+    with forging(shop, forge, incremental="number", cursor_params=numbers, backfill={"window": 10}):
+        assert shop.apply()["issues"]["error"] is None
+        shown, partitions = shown_in_dagster(shop), shop.instance.get_dynamic_partitions(WINDOWS)
+        assert len(partitions) == 5
+        forge.gone.add(LINUX)
+        assert "cannot be read" in shop.apply()["issues"]["error"]
+        assert shown_in_dagster(shop) == shown
+        assert shop.instance.get_dynamic_partitions(WINDOWS) == partitions
