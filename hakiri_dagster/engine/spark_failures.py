@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 
 from hakiri_dagster import errors
 from hakiri_dagster.errors import EngineError, EngineLost, HakiriError
 
-_LOST_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.ABORTED}
+_LOST_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"}
 
 _LOST = re.compile(
     r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|SESSION_(CHANGED|NOT_FOUND|CLOSED)"
@@ -43,7 +43,7 @@ def translate_spark_errors(where: str | None = None, explain: Explain = unexplai
     """To be put around whatever makes Spark work; `where` is the pipeline/table. Our own errors pass unchanged."""
     try:
         yield
-    except (PySparkException, Py4JError, grpc.RpcError, ConnectionError, EOFError) as error:
+    except (PySparkException, Py4JError, *_rpc_errors(), ConnectionError, EOFError) as error:
         told = as_hakiri_error(error, where)
         known = explain(error) if type(told) is EngineError else None  # a lost engine says nothing about the source
         raise known or told from error
@@ -100,12 +100,22 @@ def _raised_in_worker(text: str, where: str | None) -> HakiriError | None:
     return raised(found.group(2), where=where, hint=hint.group(1) if hint else None)
 
 
+def _rpc_errors() -> tuple[type[Exception], ...]:
+    """Raised by who talks to a Connect server, and has imported what raises them. To others that is 11 MB."""
+    grpc = sys.modules.get("grpc")
+    return () if grpc is None else (grpc.RpcError,)
+
+
 def _is_lost(error: Exception, text: str) -> bool:
     if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
         return True
     if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError) and "Trace:" not in text:
         return True  # Java said nothing at all.
-    if isinstance(error, grpc.RpcError):
-        return getattr(error, "code", lambda: None)() in _LOST_CODES
-    status = getattr(error, "getGrpcStatusCode", lambda: None)()
-    return status in _LOST_CODES or _LOST.search(text) is not None
+    if isinstance(error, _rpc_errors()):
+        return _code_of(error, "code") in _LOST_CODES
+    return _code_of(error, "getGrpcStatusCode") in _LOST_CODES or _LOST.search(text) is not None
+
+
+def _code_of(error: Exception, method: str) -> str | None:
+    status = getattr(error, method, lambda: None)()
+    return None if status is None else str(status.name)

@@ -43,8 +43,7 @@ def _vanished(survey: Survey, destination: Destination, due: set[str]) -> Iterat
 def told_gaps(survey: Survey, gaps: tuple[Gap, ...]) -> Iterator[str]:
     """Of rows that are gone: nothing loads them again by itself, for whoever deleted them may have meant to."""
     keys = {gap.key for gap in gaps if not gap.owed}
-    known = {state.key: state.chunk for state in survey.states}
-    chunks = [known[key] for key in keys if key in known]
+    chunks = [state.chunk for state in survey.states if state.key in keys]
     found = stretches(sorted(chunks, key=lambda chunk: chunk.key))
     for vanished in found[:_TOLD]:
         yield f"{_which(vanished)} published, and no row is in the target any more; {_cure(survey, vanished)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 from adbc_driver_manager import Error as AdbcError
 from psycopg import sql
@@ -17,6 +17,9 @@ from hakiri_dagster.connectors.postgres.failures import DRIVER_ERRORS, failure
 from hakiri_dagster.connectors.postgres.row_shape import RowShape
 from hakiri_dagster.errors import SourceUnavailable
 from hakiri_dagster.planning.columns import Column
+
+if TYPE_CHECKING:
+    import adbc_driver_postgresql.dbapi as adbc
 
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_OPTION = "adbc.postgresql.batch_size_hint_bytes"
@@ -47,6 +50,8 @@ class PartReader:
                 yield from self.read(part)
 
     def read(self, part: int) -> Iterator[pa.RecordBatch]:
+        import adbc_driver_postgresql.dbapi as adbc  # brings pandas, 45 MB that whoever only plans has no use for
+
         shape = RowShape(self.columns)
         try:
             with closing(adbc.connect(self.config.conninfo, autocommit=True)) as connection:
