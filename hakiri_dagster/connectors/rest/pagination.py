@@ -157,8 +157,8 @@ class LastRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class PageNumber:
-    """Pages have numbers. The last is the one that `total` tells, else the one before the first that is empty."""
+class _Counted:
+    """Requests count: pages, or records. `total`: where the body says how many there are altogether."""
 
     param: str
     first: int = 1
@@ -172,40 +172,32 @@ class PageNumber:
     def first_params(self) -> Pairs:
         return ((self.param, str(self.first)), *self.size)
 
-    def after(self, client: Client, page: Page) -> SafeUrl | None:
-        number = _number_in(page.at, self.param) + 1
-        if self.total is not None:
-            total = _count(client, page, self.total)
-            if number >= self.first + total:
-                return None
-        elif not page.records:
+    def goes_on(self, client: Client, page: Page, number: int) -> SafeUrl | None:
+        if self.total is not None and number >= self.first + _count(client, page, self.total):
             return None
         return _at(page.at, [(self.param, str(number))])
 
 
 @dataclass(frozen=True, slots=True)
-class Offset:
-    """Requests say how many records to pass over: as many as have come. `total`: how many there are altogether."""
+class PageNumber(_Counted):
+    """Pages have numbers. The last is the one that `total` tells, else the one before the first that is empty."""
 
-    param: str
+    def after(self, client: Client, page: Page) -> SafeUrl | None:
+        if self.total is None and not page.records:
+            return None
+        return self.goes_on(client, page, _number_in(page.at, self.param) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Offset(_Counted):
+    """Requests say how many records to pass over: as many as have come."""
+
     first: int = 0
-    size: Pairs = ()
-    total: str | None = None
-
-    @property
-    def steers(self) -> tuple[str, ...]:
-        return (self.param,)
-
-    def first_params(self) -> Pairs:
-        return ((self.param, str(self.first)), *self.size)
 
     def after(self, client: Client, page: Page) -> SafeUrl | None:
         if not page.records:
             return None
-        passed = _number_in(page.at, self.param) + len(page.records)
-        if self.total is not None and passed >= self.first + _count(client, page, self.total):
-            return None
-        return _at(page.at, [(self.param, str(passed))])
+        return self.goes_on(client, page, _number_in(page.at, self.param) + len(page.records))
 
 
 def link_to_next(headers: Iterable[str]) -> str | None:
