@@ -40,6 +40,7 @@ class RewindRequest:
     asked_by: str
     planned: frozenset[str] | None
     fenced: frozenset[str]
+    parts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def _rewind(connection: Connection, request: RewindRequest, is_dead: HolderIsDea
     query = select(PIPELINE_CHUNKS).where(*of_table(*of)).order_by(_C.chunk_id).with_for_update()
     rows = {row.chunk_id: row for row in connection.execute(query)}
     states = [from_row(row) for row in rows.values()]
-    touched = reach(states, request.stretch)
+    touched = reach(states, request.stretch, request.parts)
     mine = [rows[state.key] for state in touched.states]
     busy = tuple(BusyChunk(row.chunk_id, row.holder_node) for row in mine if _is_held(row, now, is_dead))
     left = {row.chunk_id for row in mine if row.status == "running"} - {chunk.key for chunk in busy}
@@ -139,7 +140,7 @@ def _rewind(connection: Connection, request: RewindRequest, is_dead: HolderIsDea
     rewind_id = _record_rewind(connection, request, generation, now)
     keep = [_as_it_was(rewind_id, rows[state.key]) for state in touched.published]
     connection.execute(insert(REWOUND_CHUNK), keep)
-    save_states(connection, *of, rewind(states, request.stretch, rewind_id, request.planned))
+    save_states(connection, *of, rewind(states, request.stretch, rewind_id, request.planned, request.parts))
     return RewindAnswer(touched, rewind_id, generation)
 
 

@@ -347,12 +347,15 @@ def backfill_rewind(
     upper: Annotated[str, typer.Option("--to", metavar="B", help="Where it ends; B is not part of it.")],
     reason: Annotated[str, typer.Option("--reason", metavar="WHY", help="Why; kept, and shown with what is loaded.")],
     table: OfTable = None,
+    part: Annotated[
+        list[str] | None, typer.Option("--part", metavar="VALUE", help="Of this part alone, or of several.")
+    ] = None,
     as_json: Json = False,
 ) -> NoReturn:
     """Make the chunks that overlap a stretch of the cursor pending again. Loads nothing; rows stay until replaced."""
     from hakiri_dagster.cli.rewind_command import rewind
 
-    _exit(rewind(_project, pipeline_id, table, lower, upper, reason, as_json=as_json))
+    _exit(rewind(_project, pipeline_id, table, (lower, upper), reason, part or (), as_json=as_json))
 
 
 @backup_app.command("list")

@@ -18,6 +18,7 @@ from hakiri_dagster.pipeline.rewinding import (
     nothing_there,
     planned_keys,
     reached,
+    refuse_unknown_parts,
     refuse_without_cursor,
     stretch_of,
 )
@@ -44,13 +45,20 @@ class RewindDocument(TypedDict):
 
 
 def rewind(
-    root: Path, pipeline_id: str, name: str | None, lower: str, upper: str, reason: str, *, as_json: bool
+    root: Path,
+    pipeline_id: str,
+    name: str | None,
+    stretch: tuple[str, str],
+    reason: str,
+    parts: Sequence[str] = (),
+    *,
+    as_json: bool,
 ) -> int:
-    wish = Wish(lower, upper, reason, getpass.getuser())
+    wish = Wish(*stretch, reason, getpass.getuser(), frozenset(parts))
     project = opened_project(root)
     pipeline = chosen_pipeline(project, pipeline_id)
     with Runtime(project, Settings.from_env()) as runtime:
-        wanted = _reached(runtime, _with_a_cursor(runtime, pipeline, name), wish)
+        wanted = _reached(runtime, _to_be_rewound(runtime, pipeline, name, wish), wish)
         documents = [_rewound(runtime, survey, stretch, wish) for survey, stretch in wanted]
     if as_json:
         print_json({"rewinds": documents})
@@ -60,11 +68,12 @@ def rewind(
     return 1 if any(document["error"] for document in documents) else 0
 
 
-def _with_a_cursor(runtime: Runtime, pipeline: Pipeline, name: str | None) -> list[Table]:
+def _to_be_rewound(runtime: Runtime, pipeline: Pipeline, name: str | None, wish: Wish) -> list[Table]:
     tables = chosen_tables(pipeline, name)
     for table in tables:
         try:
             refuse_without_cursor(table, runtime.source(table))
+            refuse_unknown_parts(table, runtime.source(table), wish.parts)
         except UsageError as error:
             if len(tables) == 1:
                 raise
@@ -77,7 +86,7 @@ def _reached(runtime: Runtime, tables: Sequence[Table], wish: Wish) -> list[tupl
     """Before anything is changed. One of the tables is enough."""
     surveys = [runtime.survey(table) for table in tables]
     wanted = [(survey, stretch_of(survey, wish)) for survey in surveys]
-    if not any(reached(survey, stretch).states for survey, stretch in wanted):
+    if not any(reached(survey, stretch, wish.parts).states for survey, stretch in wanted):
         raise nothing_there(surveys[0], wish)
     return wanted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.pipeline.cursor_note import shown_position
@@ -63,10 +64,12 @@ def _them(vanished: Vanished) -> str:
 def _cure(survey: Survey, vanished: Vanished) -> str:
     table, kind = survey.table, survey.discovery.cursor_kind
     if vanished.stretch is None or kind is None:
-        return f"to load it again: hakiri run {table.pipeline_id} --table {table.name} --chunk {vanished.keys[0]}"
+        key = quote(vanished.keys[0])
+        return f"to load it again: hakiri run {table.pipeline_id} --table {table.name} --chunk {key}"
     lower, upper = vanished.stretch.lower, vanished.stretch.upper
+    part = "" if vanished.part is None else f" --part {quote(vanished.part.value)}"
     return (
-        f"to load {_them(vanished)} again: hakiri backfill rewind {table.pipeline_id} --table {table.name}"
+        f"to load {_them(vanished)} again: hakiri backfill rewind {table.pipeline_id} --table {table.name}{part}"
         f" --from {_edge(kind, lower, FIRST_POSITION)} --to {_edge(kind, upper, LAST_POSITION)} --reason WHY"
     )
 

@@ -31,12 +31,13 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody asks for, as it is written."""
+    """What somebody asks for, as it is written. `parts`: of which alone; none: of all there are."""
 
     lower: str
     upper: str
     reason: str
     asked_by: str
+    parts: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.reason.strip():
@@ -74,6 +75,17 @@ def refuse_without_cursor(table: Table, source: SourceTable) -> None:
             assert_never(other)
 
 
+def refuse_unknown_parts(table: Table, source: SourceTable, parts: frozenset[str]) -> None:
+    known = [part.value for part in source.hint.parts]
+    unknown = sorted(parts.difference(known))
+    if unknown:
+        raise UsageError(
+            f"it has no part {', '.join(unknown)}",
+            where=table.label,
+            hint=f"its parts are {', '.join(known)}" if known else "it has no partition keys; leave --part out",
+        )
+
+
 def stretch_of(survey: Survey, wish: Wish) -> Interval:
     kind = survey.discovery.cursor_kind
     if kind is None:
@@ -81,10 +93,10 @@ def stretch_of(survey: Survey, wish: Wish) -> Interval:
     return parse_stretch(wish.lower, wish.upper, kind, survey.table.label)
 
 
-def reached(survey: Survey, stretch: Interval) -> Reach:
+def reached(survey: Survey, stretch: Interval, parts: frozenset[str] = frozenset()) -> Reach:
     """As the survey knows the chunks; those that were never planned are among them."""
     after = {state.key: state for state in (*survey.states, *survey.due.states)}
-    return reach(tuple(after.values()), stretch)
+    return reach(tuple(after.values()), stretch, parts)
 
 
 def rewind(runtime: Runtime, survey: Survey, stretch: Interval, wish: Wish) -> RewindAnswer:
@@ -115,6 +127,7 @@ def _request(survey: Survey, stretch: Interval, wish: Wish, fenced: frozenset[st
         asked_by=wish.asked_by,
         planned=planned_keys(survey),
         fenced=fenced,
+        parts=wish.parts,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hakiri_dagster.planning.chunks import Bounds, Chunk, CursorRange, Interval, NullCursor
+from hakiri_dagster.planning.chunks import Bounds, Chunk, CursorRange, Interval, NullCursor, Part
 from hakiri_dagster.planning.intervals import high, hull, low
 from hakiri_dagster.planning.parts import by_part, part_name, part_of
 from hakiri_dagster.planning.repair import LedgerRow
@@ -23,10 +23,11 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """Chunks whose rows are gone. `stretch`: of windows that lie next to one another; None for others."""
+    """Chunks whose rows are gone. `stretch`: of windows that lie next to one another, of one part; None for others."""
 
     keys: tuple[str, ...]
     stretch: Interval | None
+    part: Part | None = None
 
 
 def to_be_there(ledger: Iterable[LedgerRow]) -> tuple[LedgerRow, ...]:
@@ -51,7 +52,10 @@ def stretches(chunks: Sequence[Chunk]) -> tuple[Vanished, ...]:
             groups[-1].append(chunk)
         else:
             groups.append([chunk])
-    told = [Vanished(tuple(c.key for c in group), hull(tuple(map(_interval, group)))) for group in groups]
+    told = (
+        Vanished(tuple(c.key for c in group), hull(tuple(map(_interval, group))), part_of(group[0].bounds))
+        for group in groups
+    )
     return (*told, *(Vanished((c.key,), None) for c in chunks if not isinstance(c.bounds, CursorRange)))
 
 

@@ -37,7 +37,8 @@ class Reach:
         return (*self.published, *self.owed)
 
 
-def reach(states: Sequence[ChunkState], stretch: Interval) -> Reach:
+def reach(states: Sequence[ChunkState], stretch: Interval, parts: Collection[str] = ()) -> Reach:
+    """`parts`: their values; none: of all parts, or of a table without any."""
     newest = max((state.generation for state in states), default=0)
     coverage = {
         part: union(covered for state in of_part for covered in state.covered)
@@ -54,6 +55,7 @@ def reach(states: Sequence[ChunkState], stretch: Interval) -> Reach:
         if state.generation == newest
         and isinstance(state.bounds, CursorRange)
         and overlap(state.bounds.interval, stretch)
+        and (not parts or (state.bounds.part is not None and state.bounds.part.value in parts))
     )
     taken = {key for _, key, state, covered in touched if covered or _holds_rows(state)}
     return Reach(
@@ -67,13 +69,14 @@ def rewind(
     stretch: Interval,
     rewind_id: int | None = None,
     planned: Collection[str] | None = None,
+    parts: Collection[str] = (),
 ) -> tuple[ChunkState, ...]:
     """The states that change: the newest plan becomes a new generation, which owes what is published of the stretch.
 
     A chunk is owed whole, and what it published no longer counts, in older plans either. One that is not in the plan
     that the source makes now (`planned`) is owed when the source has rows there again.
     """
-    touched = reach(states, stretch).published
+    touched = reach(states, stretch, parts).published
     if not touched:
         return ()
     newest = touched[0].generation

@@ -10,13 +10,15 @@ from typing import Any
 from urllib.parse import unquote
 
 import dagster as dg
+import pytest
 
 from hakiri_dagster.audit.database import open_audit
 from hakiri_dagster.cli.explain import document, explain
+from hakiri_dagster.errors import UsageError
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.orchestration.partitions import partitions_of
 from hakiri_dagster.orchestration.requests import tick_ranges
-from hakiri_dagster.pipeline.rewinding import Wish, rewind, stretch_of
+from hakiri_dagster.pipeline.rewinding import Wish, refuse_unknown_parts, rewind, stretch_of
 from hakiri_dagster.planning.plan import TablePlan
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, said, serving
 from tests.integration.orchestration.conftest import ShopProject
@@ -177,6 +179,27 @@ def test_a_rewind_and_a_lost_ledger_replace_the_rows_of_their_part_and_no_others
         shop.execute("DELETE FROM hakiri.ledger WHERE bounds -> 'part' ->> 'value' = 'torvalds/linux'")
         assert shop.apply()["issues"]["error"] is None
         assert issues(shop) == of(forge), "rows of a load that the ledger has lost are replaced, those of their part"
+
+
+def test_a_rewind_of_one_part_loads_nothing_of_the_others(shop: ShopProject) -> None:
+    forge = with_history()
+    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
+    with forging(shop, forge, load={"mode": "append"}, **cursor):
+        shop.apply()
+        for rows in forge.repos.values():
+            for row in rows.values():
+                row["title"] = "corrected"
+        with shop.runtime() as runtime:
+            (table,) = runtime.project.tables
+            survey = runtime.survey(table)
+            with pytest.raises(UsageError, match=r"it has no part torvalds/minix"):
+                refuse_unknown_parts(table, survey.source, frozenset({LINUX, "torvalds/minix"}))
+            day = f"{ago(days=200):%Y-%m-%d}", f"{ago(days=-40):%Y-%m-%d}"
+            wish = Wish(*day, "vendor-side correction", "somebody", frozenset({PYTHON}))
+            rewind(runtime, survey, stretch_of(survey, wish), wish)
+        assert shop.apply()["issues"]["error"] is None
+    assert issues(shop) == of(forge)
+    assert {repo for (repo,) in shop.rows("SELECT repo FROM raw.issues WHERE title = 'corrected'")} == {PYTHON}
 
 
 def test_parts_without_a_cursor_are_one_chunk(shop: ShopProject) -> None:

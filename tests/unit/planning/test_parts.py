@@ -192,6 +192,19 @@ def test_a_rewind_takes_a_stretch_back_in_every_part_by_what_that_part_has_publi
     assert [one.key for one in owed.slices] == ["a~2Fx|id-0000000000..0000000010"]
 
 
+def test_a_rewind_of_one_part_leaves_the_others_alone() -> None:
+    states = loaded({A: extent(0, 12), B: extent(0, 12)})
+    first = "id-0000000000..0000000010"
+    assert [state.key for state in reach(states, Interval(0, 5), {"b"}).states] == [f"b|{first}"]
+    after = {state.key: state for state in states}
+    after |= {state.key: state for state in rewind(states, Interval(0, 5), 1, parts={"b"})}
+    owed = due({A: extent(0, 12), B: extent(0, 12)}, list(after.values()))
+    assert [one.key for one in owed.slices] == [f"b|{first}"]
+    assert reach(states, Interval(0, 5), {"c"}).states == ()
+    whole = [replace(state, bounds=within_part(state.bounds, None)) for state in states]
+    assert reach(whole, Interval(0, 5), {"b"}).states == ()
+
+
 def test_a_chunk_that_is_loaded_again_leaves_the_same_window_of_other_parts_alone() -> None:
     parts = {A: extent(0, 12), B: extent(0, 12)}
     states = loaded(parts)
@@ -201,7 +214,7 @@ def test_a_chunk_that_is_loaded_again_leaves_the_same_window_of_other_parts_alon
 
 def test_windows_that_vanished_are_told_together_within_a_part_only() -> None:
     found = stretches(chunks({A: extent(0, 12), B: extent(20, 22)}))
-    assert [len(one.keys) for one in found] == [2, 1]
+    assert [(len(one.keys), one.part) for one in found] == [(2, A), (1, B)]
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=2, max_size=2, unique=True))
