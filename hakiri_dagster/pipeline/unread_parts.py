@@ -27,10 +27,8 @@ def told_unread(survey: Survey) -> tuple[str, ...]:
 
 
 def unread_parts(survey: Survey) -> Iterator[Alert]:
-    """Of those that are refused: where the source only does not answer, the next look is soon enough."""
     for part, error in survey.discovery.away.items():
-        if error.kind == "permanent":
-            yield Alert("unread_part", _told(part, error), "error", {"reason": error.what}, subject=part.value)
+        yield Alert("unread_part", _told(part, error), "error", {"reason": error.what}, subject=part.value)
 
 
 def tell_of_unread_parts(way: Way, survey: Survey) -> None:

@@ -165,7 +165,7 @@ class RestTable:
                 try:
                     samples[part] = answer.result()
                 except SourceError as error:
-                    if part is None or not with_ends:
+                    if part is None or not with_ends or error.kind == "transient":
                         raise
                     away[part] = _of_table(error, self.label)
         if not samples:
