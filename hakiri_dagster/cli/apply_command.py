@@ -22,7 +22,7 @@ from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes_without_run
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey, remember, remember_source
-from hakiri_dagster.pipeline.unread_parts import told_unread
+from hakiri_dagster.pipeline.unread_parts import told_unread, unread_part_of
 from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings
 
@@ -153,6 +153,8 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
                 runtime.tell_of_a_look(told, survey)
         if wanted:
             _again(runtime, wanted, tally)
+        if chunk is None:
+            _note_unread(planned, tally)
     return tell(tally, [pipeline], as_json)
 
 
@@ -161,6 +163,9 @@ def _keys(survey: Survey, chunk: str | None) -> list[str]:
     if chunk is None:
         return keys
     if chunk not in keys:
+        unread = unread_part_of(survey, chunk)
+        if unread is not None:
+            raise unread
         shown = f"{keys[0]} … {keys[-1]}" if keys else "none: the source is empty"
         raise UsageError(f"{survey.table.label} has no chunk `{chunk}`", hint=f"its chunks: {shown}")
     return [chunk]

@@ -98,6 +98,7 @@ class _Tick:
 
     def _survey(self, table: Table, before: str | None) -> None:
         survey = self.dispatcher.look(table)
+        self.dispatcher.project.tell_of_unread_parts(survey)
         now = said(survey.discovery)
         if table.pipeline_id in self.triggered and survey.due_keys:
             if table.label in self.dispatcher.under_way:

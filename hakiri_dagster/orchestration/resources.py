@@ -100,6 +100,9 @@ class OpenProject:
         """Of a tick that starts no run, because the source holds nothing."""
         self._runtime.tell_of_a_look(table, found)
 
+    def tell_of_unread_parts(self, survey: Survey) -> None:
+        self._runtime.tell_of_unread_parts(survey)
+
     def pass_alerts_on(self, log: Callable[[str], None], instance: dg.DagsterInstance) -> PassedOn:
         tables = {(table.pipeline_id, table.name): table for table in self._runtime.project.tables}
 

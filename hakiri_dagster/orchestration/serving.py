@@ -17,12 +17,13 @@ import dagster as dg
 
 from hakiri_dagster.audit.deliveries import DeliveryStore, OpenWork
 from hakiri_dagster.errors import HakiriError
-from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.orchestration.asked import asked_for
 from hakiri_dagster.orchestration.dispatching import Dispatcher
 from hakiri_dagster.orchestration.killed_runs import MOST_KILLED, was_stopped
 from hakiri_dagster.orchestration.names import DELIVERIES_TAG, asset_key
 from hakiri_dagster.orchestration.resources import OpenProject
+from hakiri_dagster.pipeline.survey import Survey
 
 FIRST_WAIT: Final = timedelta(seconds=30)
 LONGEST_WAIT: Final = timedelta(minutes=15)
@@ -111,7 +112,9 @@ class Batches:
         failures: list[HakiriError] = []
         for table in pipeline.tables:
             try:
-                held += self._ask(dispatcher, table, ended)
+                survey = dispatcher.look(table)
+                failures += survey.discovery.away.values()
+                held += self._ask(dispatcher, survey, ended)
             except HakiriError as error:  # the other tables need not wait for it
                 self.log(str(error))
                 failures.append(error)
@@ -137,10 +140,10 @@ class Batches:
         self.deliveries.close(batch, "failed" if errors else "done", "; ".join(errors) or None)
         return Served(errors[0] if errors else "served" if ended.runs else "nothing was due")
 
-    def _ask(self, dispatcher: Dispatcher, table: Table, ended: _Ended) -> int:
+    def _ask(self, dispatcher: Dispatcher, survey: Survey, ended: _Ended) -> int:
         """Each chunk once a batch, so what fails or is due at any time does not keep it open. Answers how many wait for
         somebody who holds them: he may have read before the deliveries came."""
-        survey = dispatcher.look(table)
+        table = survey.table
         own = [run for run in ended.counted if asset_key(table) in (run.asset_selection or ())]
         if not survey.due_keys:
             if not own:

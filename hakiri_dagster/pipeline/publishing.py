@@ -38,7 +38,7 @@ class Prepared:
 
 def outcomes_of(survey: Survey, slice_: StagedSlice, aside: SetAside, answers: LoadAnswers) -> tuple[Outcome, ...]:
     """Of all rules and validators, not only up to the first that fails."""
-    is_newest = slice_.claimed.key == survey.newest_key
+    is_newest = slice_.claimed.key in survey.newest_keys
     at_source = slice_.at_source(answers)
     return (
         *of_rules(slice_.load.table, slice_.report),

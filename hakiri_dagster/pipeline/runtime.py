@@ -218,9 +218,15 @@ class Runtime:
         starting."""
         if isinstance(found, HakiriError):
             self.audit.runs.refused(table.pipeline_id, table.name, found.kind, str(found))
-        unread = () if isinstance(found, HakiriError) else unread_parts(found)
-        for alert in filter(None, (miss_found(table, found), *unread)):
+        else:
+            self.tell_of_unread_parts(found)
+        alert = miss_found(table, found)
+        if alert is not None:
             raise_alert_without_run(self.audit, self.observer, table, alert)
+
+    def tell_of_unread_parts(self, survey: Survey) -> None:
+        for alert in unread_parts(survey):
+            raise_alert_without_run(self.audit, self.observer, survey.table, alert)
 
     def sweep(self) -> None:
         """Candidates of dead attempts take disk for nothing."""

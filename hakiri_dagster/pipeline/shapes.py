@@ -10,7 +10,6 @@ from hakiri_dagster.connectors.contract import Discovery, SourceTable
 from hakiri_dagster.destinations.contract import Mark
 from hakiri_dagster.errors import PlanError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.away_parts import kept_chunks
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.chunk_plan import MOST_CHUNKS, WindowSettings, plan_chunks, plan_file_chunks, plan_full
 from hakiri_dagster.planning.chunks import Chunk, Extent
@@ -82,8 +81,9 @@ def chunks_of(
                 if mark is not None and mark.begins_at is not None:
                     settings = settings.beginning_at(mark.begins_at - (lag_of(table) or 0))
                 if discovery.parts:
-                    planned = planned_by_part(discovery.parts, lambda held: plan_chunks(kind, held, settings, moment))
-                    return _refuse_too_many((*planned, *kept_chunks(states, discovery.away))), ()
+                    return _refuse_too_many(
+                        planned_by_part(discovery.parts, lambda extent: plan_chunks(kind, extent, settings, moment))
+                    ), ()
                 return plan_chunks(kind, discovery.extent, settings, moment), ()
             except PlanError as error:
                 raise PlanError(error.what, where=table.label, hint=error.hint) from error

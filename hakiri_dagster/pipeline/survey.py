@@ -33,6 +33,7 @@ from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.arrow_types import kinds_of
+from hakiri_dagster.planning.away_parts import kept_chunks
 from hakiri_dagster.planning.backfill_hint import objections
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
@@ -42,7 +43,7 @@ from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
 from hakiri_dagster.planning.intervals import high
 from hakiri_dagster.planning.mode_switch import Switch, switch
-from hakiri_dagster.planning.parts import bare_key
+from hakiri_dagster.planning.parts import bare_key, part_of
 from hakiri_dagster.planning.phases import Owed, Phase, Standing, sla_of, source_upper, table_phase
 from hakiri_dagster.planning.progress import is_rewound
 from hakiri_dagster.planning.repair import after_ledger
@@ -165,13 +166,11 @@ class Survey:
         return frozenset(state.key for state in self.states if state.status == "failed" and state.killed)
 
     @property
-    def newest_key(self) -> str | None:
-        """The chunk that no other comes after: the last window, the last file by its name, or the whole table."""
-        planned = [chunk for chunk in self.chunks if bare_key(chunk.key) not in (NULL_KEY, OUTSIDE_KEY)]
-        if not self.discovery.parts:
-            return planned[-1].key if planned else None
-        ends = ((high(c.bounds.interval), c.key) for c in planned if isinstance(c.bounds, CursorRange))
-        return max(ends, default=(0, None))[1]
+    def newest_keys(self) -> frozenset[str]:
+        """The chunks that no other comes after: the last window, of each part, the last file by its name, or the whole
+        table."""
+        last = {part_of(c.bounds): c.key for c in self.chunks if bare_key(c.key) not in (NULL_KEY, OUTSIDE_KEY)}
+        return frozenset(last.values())
 
     def meant(self, wanted: Wanted, owed: Due) -> list[DueSlice]:
         planned = {chunk.key for chunk in self.chunks}
@@ -193,15 +192,16 @@ class Survey:
         """What a run is to load: what is due, or the wanted chunks whole whether they are due or not."""
         if wanted.due_only:
             return self.due
-        spared = self._published_by(wanted)
+        spared = self.published_by(wanted)
         chunks = [chunk for chunk in self.chunks if wanted.means_again(chunk.key) and chunk.key not in spared]
         return self._due_after(loaded_again(self.states, chunks))
 
     def goes_on(self, wanted: Wanted) -> Wanted:
         """A walk that broke off behind what it was asked for has published all of that, and is owed the rest."""
-        return wanted.beyond(self._published_by(wanted), self.due_keys) if self.shape == "segments" else wanted
+        return wanted.beyond(self.published_by(wanted), self.due_keys) if self.shape == "segments" else wanted
 
-    def _published_by(self, wanted: Wanted) -> set[str]:
+    def published_by(self, wanted: Wanted) -> set[str]:
+        """By the runs that it tries again."""
         mine = (entry for entry in self.ledger if not entry.superseded and entry.run_id in wanted.published_by)
         return {entry.chunk_key for entry in mine}
 
@@ -272,6 +272,10 @@ def look(
     states = after_ledger(stored, ledger)
     shape = shape_of(table, source)
     chunks, doubts = chunks_of(table, shape, discovery, states, moment, mark, source.hint)
+    plan = plan_text_of(table, shape, discovery, source.hint)
+    changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)
+    if not changed:  # else it is not known how theirs would be cut
+        chunks = (*chunks, *kept_chunks(states, discovery.away))
     evolution = None
     if discovery.schema is not None:
         evolution = look_at_columns(table, source, discovery.schema, target, audit, absent=discovery.absent)
@@ -279,10 +283,8 @@ def look(
     due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
     in_doubt = _in_doubt(table, destination, evolution)
     rewound = _rewound(table, audit, states)
-    plan = plan_text_of(table, shape, discovery, source.hint)
     last = None if target is None else destination.last_load(table)
     switched = Switch() if last is None else switch(last, table.mode, table.upsert_key, table.primary_key)
-    changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)
     return Survey(
         table=table,
         source=source,

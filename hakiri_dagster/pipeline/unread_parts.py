@@ -31,18 +31,33 @@ def unread_parts(survey: Survey) -> Iterator[Alert]:
         yield Alert("unread_part", _told(part, error), "error", {"reason": error.what}, subject=part.value)
 
 
+def unread_part_of(survey: Survey, key: str) -> HakiriError | None:
+    """Why a chunk is not known: it is of a part that was never read."""
+    return _away_by_name(survey).get(part_name(key))
+
+
 def tell_of_unread_parts(way: Way, survey: Survey) -> None:
     for alert in unread_parts(survey):
         raise_alert(way, alert)
 
 
 def chunks_of_unread_parts(way: Way, survey: Survey, wanted: Wanted) -> Iterator[FailedChunk]:
-    """Those that somebody asks for by name: nothing is claimed of them."""
-    away = {name_of(part.value): error for part, error in survey.discovery.away.items()}
+    """Those that somebody asks for by name, and that owe something: nothing is claimed of them."""
+    away = _away_by_name(survey)
+    if not away:
+        return
+    settled = survey.published_by(wanted)
+    if wanted.due_only:
+        settled |= {state.key for state in survey.states if state.status == "done"}
     for key in wanted.keys:
         error = away.get(part_name(key))
-        if error is not None:
+        if error is not None and key not in settled:
             yield _not_even_claimed(way, key, error)
+
+
+def _away_by_name(survey: Survey) -> dict[str, HakiriError]:
+    """As keys begin."""
+    return {name_of(part.value): error for part, error in survey.discovery.away.items()}
 
 
 def _told(part: Part, error: HakiriError) -> str:

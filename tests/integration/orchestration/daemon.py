@@ -85,7 +85,7 @@ class Daemon:
         return list(definition.get_partition_keys(dynamic_partitions_store=self._shop.instance))
 
     def _load(self) -> dg.Definitions:
-        return project_definitions(load_project(self._shop.root, env={}), self._shop.settings)
+        return project_definitions(load_project(self._shop.root, env=self._shop.env), self._shop.settings)
 
 
 @contextmanager

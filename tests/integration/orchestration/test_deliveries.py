@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -320,26 +320,46 @@ def test_what_a_run_found_held_is_asked_for_again(shop: ShopProject, daemon: Dae
     assert shop.column("orders", "order_id") == [YEAR[0]]
 
 
-def test_of_a_table_in_parts_each_chunk_is_asked_for_once(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also what has no partition, as rows that are dated after the open window of their part."""
+@contextmanager
+def forging(shop: ShopProject, monkeypatch: pytest.MonkeyPatch, forge: Forge) -> Iterator[None]:
     monkeypatch.setitem(ENV, "HAKIRI_WEBHOOKS_TO_LOOPBACK", "true")
     shop.settings = replace(shop.settings, webhooks_to_loopback=True)
-    forge = Forge()
-    for number, days in enumerate((1, 40, -400)):
-        forge.put(LINUX, number, ago(days=days))
-    forge.put(PYTHON, 1, ago(days=1))
     with serving_api(forge.answer) as api:
         table = {"name": "issues", "path": "repos/{repo}/issues", "partition_keys": {"repo": [LINUX, PYTHON]}}
         table |= {"primary_key": ["repo", "number"], "incremental": "updated_at"}
         table |= {"cursor_params": {"lower": "since", "order": "ascending", "newest": {"direction": "desc"}}}
         config = {"base_url": api.url, "pagination": {"type": "link"}, "retry": {"retries": 0}}
         declare(shop, table, source={"connector": "rest", "config": config}, load={"mode": "upsert"})
+        yield
+
+
+def test_of_a_table_in_parts_each_chunk_is_asked_for_once(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what has no partition, as rows that are dated after the open window of their part."""
+    forge = Forge()
+    for number, days in enumerate((1, 40, -400)):
+        forge.put(LINUX, number, ago(days=days))
+    forge.put(PYTHON, 1, ago(days=1))
+    with forging(shop, monkeypatch, forge):
         with shop.runtime() as runtime:
             assert "torvalds~2Flinux|outside" in runtime.survey(runtime.project.tables[0]).due_keys
         daemon = Daemon(shop)
         arrive(shop, "a")
         daemon.pretend(daemon.asked())
         assert daemon.says() == "shop: served"
+
+
+def test_a_part_that_the_source_refuses_is_not_served(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    forge = Forge(gone={LINUX})
+    forge.put(PYTHON, 1, ago(days=1))
+    with forging(shop, monkeypatch, forge):
+        daemon = Daemon(shop)
+        arrive(shop, "a")
+        asked = daemon.asked()
+        assert {str(request.partition_key).split("|")[0] for request in asked} == {"python~2Fcpython"}
+        daemon.pretend(asked)
+        assert "answered 404" in daemon.says()
+    (found,) = deliveries(shop)
+    assert (found.state, "answered 404" in (found.error or "")) == ("failed", True)
 
 
 def test_a_table_that_is_always_due_is_asked_for_once(shop: ShopProject) -> None:

@@ -202,6 +202,18 @@ def test_a_rewind_of_one_part_loads_nothing_of_the_others(shop: ShopProject) -> 
     assert {repo for (repo,) in shop.rows("SELECT repo FROM raw.issues WHERE title = 'corrected'")} == {PYTHON}
 
 
+@pytest.mark.parametrize(("stale", "fresh"), [(LINUX, PYTHON), (PYTHON, LINUX)])
+def test_the_last_window_of_each_part_is_asked_whether_it_is_fresh(shop: ShopProject, stale: str, fresh: str) -> None:
+    forge = Forge()
+    forge.put(stale, 1, ago(hours=3))
+    forge.put(fresh, 2, ago(minutes=5))
+    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
+    fresh_enough = {"dataset_level": {"freshness": {"within_hours": 1, "column": "updated_at"}}}
+    with forging(shop, forge, validate=fresh_enough, **cursor):
+        assert "freshness_updated_at" in shop.apply()["issues"]["error"]
+    assert issues(shop) == of(forge, fresh)
+
+
 def test_parts_without_a_cursor_are_one_chunk(shop: ShopProject) -> None:
     forge = with_history()
     with forging(shop, forge, load={"mode": "truncate"}):

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import unquote
 
+import dagster as dg
 import pytest
 
 from hakiri_dagster.audit.alerts import AlertRecord
+from hakiri_dagster.audit.database import open_audit
+from hakiri_dagster.cli.apply_command import run
 from hakiri_dagster.cli.explain import explain
+from hakiri_dagster.errors import SourceError
+from hakiri_dagster.orchestration.apply import Applier
 from hakiri_dagster.orchestration.names import asset_key
+from hakiri_dagster.planning.states import ChunkState
 from tests.integration.connectors.rest.api_server import Asked, Said, said
 from tests.integration.orchestration.conftest import ShopProject
+from tests.integration.orchestration.daemon import Daemon
 from tests.integration.orchestration.test_rest import ago
 from tests.integration.orchestration.test_rest_parts import (
     ASCENDING,
     LINUX,
     PYTHON,
     Forge,
+    declare,
     forging,
     issues,
     of,
@@ -133,6 +142,80 @@ def test_a_table_that_is_loaded_whole_needs_all_of_them(shop: ShopProject) -> No
         forge.gone.add(LINUX)
         assert "answered 404" in shop.apply()["issues"]["error"]
         assert issues(shop) == of(forge)
+
+
+def test_what_it_owes_nothing_of_does_not_fail_with_it(shop: ShopProject) -> None:
+    """A run that was asked for before, of chunks that another has loaded meanwhile."""
+    forge = with_history()
+    with forging(shop, forge, **CURSOR):
+        with shop.runtime() as runtime:
+            (table,) = runtime.project.tables
+            before = runtime.survey(table)
+        shop.apply()
+        forge.gone.add(LINUX)
+        forge.put(PYTHON, 9, ago(minutes=5))
+        with shop.runtime() as runtime:
+            assert Applier(runtime, shop.instance).load_due(table, before) == ()
+    assert (PYTHON, 9) in issues(shop)
+
+
+def test_another_window_than_it_was_loaded_by_brings_no_chunk_of_it_back(shop: ShopProject) -> None:
+    forge = with_history()
+    daily = CURSOR | {"backfill": {"window": "1d", "start_from": f"{ago(days=40):%Y-%m-%d}"}}
+    with forging(shop, forge, **CURSOR) as api:
+        shop.apply()
+        declare(shop, api, **daily)
+        shop.apply()
+        planned = keys(shop)
+        forge.gone.add(LINUX)
+        forge.put(PYTHON, 9, ago(minutes=5))
+        shop.apply()
+        assert keys(shop) >= planned
+        assert {key for key in keys(shop) if key.startswith(OF_LINUX)} <= planned
+        declare(shop, api, **CURSOR)
+        shop.apply()
+        assert not any(key.startswith(OF_LINUX) for key in keys(shop)), "nobody knows how its windows would be cut"
+        forge.gone.clear()
+        assert shop.apply()["issues"]["error"] is None
+        assert keys(shop) == {state.key for state in newest_states(shop)}
+        assert issues(shop) == of(forge)
+
+
+def keys(shop: ShopProject) -> set[str]:
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.tables
+        return {chunk.key for chunk in runtime.survey(table).chunks}
+
+
+def newest_states(shop: ShopProject) -> list[ChunkState]:
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        states = audit.chunks.states("forge", "issues")
+    return [state for state in states if state.generation == max(one.generation for one in states)]
+
+
+def test_the_planner_tells_of_it(shop: ShopProject) -> None:
+    forge = with_history()
+    with forging(shop, forge, **CURSOR):
+        shop.apply()
+        forge.gone.add(LINUX)
+        with dg.instance_for_test() as instance:
+            Daemon(replace(shop, instance=instance)).look()
+        assert [(alert.kind, alert.subject) for alert in open_alerts(shop)] == [("unread_part", LINUX)]
+
+
+def test_run_says_what_it_could_not_read(
+    shop: ShopProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge = with_history()
+    forge.gone.add(LINUX)
+    with forging(shop, forge, **CURSOR):
+        for name, value in {**shop.env, "HAKIRI_DAGSTER_URL": shop.url}.items():
+            monkeypatch.setenv(name, value)
+        assert run(shop.root, "forge", table=None, chunk=None, as_json=True) == 1
+        assert "repo torvalds/linux cannot be read" in capsys.readouterr().out
+        assert issues(shop) == of(forge, PYTHON)
+        with pytest.raises(SourceError, match="answered 404"):
+            run(shop.root, "forge", table=None, chunk=f"{OF_LINUX}2026-11", as_json=True)
 
 
 class Numbered(Forge):

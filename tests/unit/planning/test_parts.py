@@ -110,6 +110,8 @@ def test_what_is_known_of_a_part_that_is_away_stays_as_it_is() -> None:
     assert {chunk.key for chunk in kept_chunks(states, [B])} == {c.key for c in chunks(parts) if part_of(c.bounds) == B}
     retired = [replace(state, status="retired") for state in states]
     assert kept_chunks(retired, [B]) == ()
+    of_an_earlier_cut = [replace(s, generation=s.generation + (part_of(s.bounds) == A)) for s in states]
+    assert kept_chunks(of_an_earlier_cut, [B]) == ()
 
 
 def test_chunks_of_a_part_that_left_before_they_were_loaded_are_retired() -> None:
