@@ -138,7 +138,7 @@ class DeliveryStore(DeliveryReader):
         taken = (
             update(DELIVERIES)
             .where(_C.pipeline_id == pipeline_id, _C.state == "pending")
-            .values(state="started", batch=batch)
+            .values(state="started", batch=batch, tries=0)
         )
         return self._transactions.write(
             lambda c: c.execute(taken.values(started_at=self._transactions.now(c))).rowcount, kept="surely"
@@ -180,7 +180,7 @@ class DeliveryStore(DeliveryReader):
 def _one_each(rows: Sequence[Row[*tuple[Any, ...]]], started: set[str]) -> tuple[OpenWork, ...]:
     """Of a pipeline that has a batch under way, that batch."""
     return tuple(
-        OpenWork(row.pipeline_id, row.batch, row.tries)
+        OpenWork(row.pipeline_id, row.batch, 0 if row.batch is None else row.tries)
         for row in rows
         if row.batch is not None or row.pipeline_id not in started
     )

@@ -74,7 +74,10 @@ class CloudflareQueue:
         aside = self._trigger.aside_queue_id
         if aside is None or message.body is None:
             return False
-        body = message.body.decode("utf-8", "replace")
+        try:
+            body = message.body.decode()
+        except UnicodeDecodeError:  # it could be put aside as other bytes only
+            return False
         self._asked(aside, "messages", {"body": body, "content_type": "text"})
         return True
 

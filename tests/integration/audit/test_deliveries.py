@@ -60,6 +60,10 @@ def test_what_was_put_off_is_not_looked_at_before_its_time_and_what_comes_meanwh
     assert audit.deliveries.open_work(["shop"]) == ()
     audit.deliveries.put_off(OpenWork("shop", "batch", 1), timedelta(seconds=-1), 2)
     assert audit.deliveries.open_work(["shop"]) == (OpenWork("shop", "batch", 2),)
+    audit.deliveries.close("batch", "done")
+    assert audit.deliveries.open_work(["shop"]) == (OpenWork("shop", None, 0),), "another batch begins anew"
+    audit.deliveries.take("shop", "next")
+    assert audit.deliveries.open_work(["shop"]) == (OpenWork("shop", "next", 0),)
 
 
 def test_the_pipeline_that_was_looked_at_longest_ago_comes_first(audit: AuditDb) -> None:

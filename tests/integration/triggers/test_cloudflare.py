@@ -120,9 +120,10 @@ def test_what_is_for_nobody_is_left_alone_and_holds_up_nobody(cf: Cloud, audit: 
 def test_what_is_for_nobody_goes_where_the_trigger_says_if_it_can(cf: Cloud, audit: AuditDb) -> None:
     cf.send("<xml/>", content_type="text")
     cf.send(OURS, content_type="v8")
+    cf.send(b"\xff\xfe\x00", content_type="bytes")
     take(cf, audit, aside_queue_id=ASIDE)
     assert [kept.body for kept in cf.queues[ASIDE]] == ["<xml/>"]
-    assert [kept.content_type for kept in cf.queues[QUEUE]] == ["v8"]
+    assert [kept.content_type for kept in cf.queues[QUEUE]] == ["v8", "bytes"], "what can be kept as it is only there"
 
 
 WAITED_FOR: dict[str, tuple[Trouble, str]] = {
