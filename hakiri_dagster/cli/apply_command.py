@@ -92,6 +92,7 @@ def _note_unread(planned: Planned, tally: Tally) -> None:
     """Not all that was asked for is loaded."""
     for table, survey in planned.surveys:
         told, counts = told_unread(survey), tally.of(table)
+        counts.warnings = [warning for warning in counts.warnings if warning not in told]
         if told and not counts.broken:
             more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
             counts.error = f"{table.label}: {told[0]}{more}"

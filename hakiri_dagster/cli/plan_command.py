@@ -11,6 +11,7 @@ from hakiri_dagster.cli.explain import document, explain
 from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
 from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.unread_parts import told_unread
 from hakiri_dagster.planning.plan import ProjectPlan
 from hakiri_dagster.security.secrets import redact
 from hakiri_dagster.settings import Settings
@@ -26,7 +27,8 @@ def plan(root: Path, ids: Sequence[str], as_json: bool, *, partitions: bool = Fa
         print_json(document(planned))
     else:
         print(redact(explain(planned)))
-    return 1 if any(table.verdict in ("error", "refused") for table in planned.tables) else 0
+    unread = any(told_unread(survey) for _, survey in found.surveys)
+    return 1 if unread or any(table.verdict in ("error", "refused") for table in planned.tables) else 0
 
 
 def _compared_with_dagster(runtime: Runtime, planned: Planned) -> ProjectPlan:

@@ -76,7 +76,13 @@ def _shown(documents: Sequence[PipelineStatus]) -> RenderableType:
         for document in documents
         for one in document["errors"]
     ]
-    return Group(_grid(documents), *(Text(error) for error in errors))
+    rewinds = [
+        f"{document['pipeline_id']}/{one['table']}: {one['chunks']} chunk(s) are to be loaded again, of "
+        f"{one['asked_from']} to {one['asked_to']}: {one['reason']} ({one['rewound_by']}, {one['rewound_at']})"
+        for document in documents
+        for one in document["rewinds"]
+    ]
+    return Group(_grid(documents), *map(Text, (*rewinds, *errors)))
 
 
 def _grid(documents: Sequence[PipelineStatus]) -> Grid:

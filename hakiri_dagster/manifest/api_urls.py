@@ -5,7 +5,10 @@ from __future__ import annotations
 from hakiri_dagster.errors import UnsafeUrl
 from hakiri_dagster.security.url_guard import SafeUrl, judge
 
-ALLOWED = "the URL of an API is https://, the full name of a host on the internet, in ASCII, and no user name"
+ALLOWED = (
+    "the URL of an API is https://, the full name of a host on the internet, in ASCII, and no user name; "
+    "HAKIRI_WEBHOOKS_TO_LOOPBACK=true allows those of this machine as well"
+)
 
 
 def judged(url: str, *, allow_loopback: bool) -> SafeUrl:

@@ -70,11 +70,11 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
         survey = onward
         claims = yield from _claimed_and_loaded(way, survey, wanted.of_next(survey.due_keys), is_first=False)
     tell_of_a_miss(way, survey)
-    tell_of_unread_parts(way, survey)
     tell_of_an_unusual_row_count(way, survey)
     tell_of_unchecked_keys(way)
     if way.totals.chunks or not (claims.busy or claims.overtaken):  # else they are the affair of who holds them
         yield from post_hooks(way)
+    tell_of_unread_parts(way, survey)
 
 
 def _look(way: Way, found: Discovery | None = None) -> Survey:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hakiri_dagster.audit.alerts import Alert
-from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.part_names import name_of
 from hakiri_dagster.pipeline.alerts import raise_alert
 from hakiri_dagster.pipeline.steps import FailedChunk
@@ -37,8 +37,10 @@ def unread_part_of(survey: Survey, key: str) -> HakiriError | None:
 
 
 def tell_of_unread_parts(way: Way, survey: Survey) -> None:
+    """Last, for what is recorded of the run does not keep hooks of the other parts from running."""
     for alert in unread_parts(survey):
         raise_alert(way, alert)
+        way.totals.errors.append(SourceError(alert.message, where=way.table.label))
 
 
 def chunks_of_unread_parts(way: Way, survey: Survey, wanted: Wanted) -> Iterator[FailedChunk]:

@@ -40,7 +40,11 @@ class Sla:
 @dataclass(frozen=True, slots=True)
 class Owed:
     """What is owed of a chunk. `begins`: at which position; None: at no position, or before all of them. `never_loaded`
-    and `again` leave a gap: its rows were never there, or somebody has asked for them once more, or they were lost."""
+    and `again` leave a gap: its rows were never there, or somebody has asked for them once more, or they were lost.
+
+    What a load found is all that there was until then. So what is owed after it begins no earlier, however long before
+    that the newest row was written: a source that rests is not one that is far ahead.
+    """
 
     begins: int | None
     never_loaded: bool
@@ -51,7 +55,11 @@ class Owed:
         mark, bounds = state.cursor_committed, state.bounds
         loaded = state.load_id is not None or bool(state.carried_from) or mark is not None
         lower = bounds.interval.lower if isinstance(bounds, CursorRange) else None
-        return cls(lower if mark is None else mark, not loaded, state.is_rewound or state.gap)
+        begins, again = lower if mark is None else mark, state.is_rewound or state.gap
+        if loaded and not again and state.completed_at is not None:
+            loaded_at = to_position(state.completed_at)
+            begins = loaded_at if begins is None else max(begins, loaded_at)
+        return cls(begins, not loaded, again)
 
 
 @dataclass(frozen=True, slots=True)

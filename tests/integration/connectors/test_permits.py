@@ -136,11 +136,11 @@ def test_pipelines_do_not_share_their_budgets(place: AuditPlace, audit: AuditDb)
 def test_whoever_was_interrupted_while_it_waited_leaves_the_queue(
     place: AuditPlace, audit: AuditDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(_seconds: float) -> None:
+    def interrupt(_permits: SharedPermits, _seconds: float) -> None:
         raise KeyboardInterrupt
 
     audit.rate_budgets.ask(OF, ONE, "host|boot|1|2")
-    monkeypatch.setattr(permits_module.time, "sleep", interrupt)
+    monkeypatch.setattr(SharedPermits, "_sleep", interrupt)
     with pytest.raises(KeyboardInterrupt), SharedPermits(OF, ONE, place, USER).permit():
         pass
     _, others = audit.rate_budgets.ask(OF, ONE, "host|boot|3|4")

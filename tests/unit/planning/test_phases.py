@@ -124,6 +124,9 @@ def test_what_a_chunk_owes_begins_at_its_mark_and_else_at_its_lower_end() -> Non
     assert Owed.of(window) == never_loaded(at(0))
     assert Owed.of(replace(window, cursor_committed=at(7), load_id=4)) == new_since(at(7))
     assert Owed.of(replace(window, load_id=4, rewind=2)) == Owed(at(0), never_loaded=False, again=True)
+    asleep = replace(window, cursor_committed=at(7), load_id=4, completed_at=NOON + timedelta(days=400))
+    assert Owed.of(asleep) == new_since(to_position(NOON + timedelta(days=400))), "no row came in more than a year"
+    assert Owed.of(replace(asleep, rewind=2)) == Owed(at(7), never_loaded=False, again=True)
     assert Owed.of(ChunkState("null", NullCursor(), gap=True)) == Owed(None, never_loaded=True, again=True)
 
 
