@@ -25,6 +25,8 @@ _SECOND: Final = 1_000_000
 _DAY: Final = 86_400 * _SECOND
 _STEPS: Mapping[Format, int] = {"iso8601": _SECOND, "date": _DAY, "epoch": _SECOND, "epoch_ms": 1000, "number": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_DIGITS: Final = 309
+"""Of a whole number that a column holds: the largest double has as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class PositionOf:
     def _position(self, value: Any) -> int | None:
         match self.kind:
             case "numeric":
-                return math.floor(Decimal(str(value))) if isinstance(value, int | float | str) else None
+                return _floor(Decimal(str(value))) if isinstance(value, int | float | str) else None
             case "date":
                 day = date.fromisoformat(value[:10]) if isinstance(value, str) else None
                 return None if day is None else (day - _EPOCH.date()).days * _DAY
@@ -131,6 +133,11 @@ class PositionOf:
                 return None if moment is None else _microseconds(moment)
             case _:
                 assert_never(self.kind)
+
+
+def _floor(number: Decimal) -> int | None:
+    """A text of a few characters may be a number whose digits fill the memory."""
+    return math.floor(number) if number.adjusted() < _MOST_DIGITS else None
 
 
 def _microseconds(moment: datetime) -> int:

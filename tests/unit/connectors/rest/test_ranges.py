@@ -97,6 +97,12 @@ def read_by_the_api(text: str, format_: Format) -> int:
         ("numeric", "null", None),
         ("numeric", '{"a":1}', None),
         ("numeric", "1e999", None),
+        ("numeric", '"1e308"', 10**308),
+        ("numeric", '"1e999999999"', None),
+        ("numeric", '"1e-999999999"', 0),
+        ("numeric", '"-1e-999999999"', -1),
+        ("numeric", '"nan"', None),
+        ("numeric", '"inf"', None),
     ],
 )
 def test_a_record_lies_where_its_cursor_says(kind: CursorKind, value: str, expected: int | None) -> None:
