@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from hakiri_dagster.connectors.rest.json_text import Record
-from hakiri_dagster.connectors.rest.pages import Page
-from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf, as_position
+from hakiri_dagster.connectors.rest.ranges import CursorParams, as_position
+from hakiri_dagster.connectors.rest.samples import Sample
 from hakiri_dagster.connectors.rest.walk import Collection
 from hakiri_dagster.errors import SourceError
-from hakiri_dagster.planning.chunks import Extent
-from hakiri_dagster.security.retry_after import http_date
+from hakiri_dagster.planning.chunks import CursorKind, Extent
 
 BEGINNING: Final = 0
 """Where history is taken to begin at the earliest if nothing tells it: `backfill.start_from` says more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The first page of the table, and those with the `newest` and the `oldest` records where these were asked for.
-    `has_nothing`: the first page is the only one, and empty, as far as that was to be found out."""
-
-    collection: Collection
-    page: Page
-    newest: Page | None = None
-    oldest: Page | None = None
-    has_nothing: bool = False
-
-    @property
-    def rows(self) -> Iterator[Record]:
-        """As far as a page tells them."""
-        for page in (self.page, self.newest, self.oldest):
-            if page is not None:
-                yield from self.collection.rows(page.records)
-
-    def positions(self, page: Page, position: PositionOf) -> list[int]:
-        records = map(self.collection.record, page.records)
-        return [here for record in records if (here := position(record)) is not None]
 
 
 def no_parents(collection: Collection, samples: Iterable[Sample], label: str) -> SourceError | None:
@@ -53,33 +27,28 @@ def no_parents(collection: Collection, samples: Iterable[Sample], label: str) ->
     )
 
 
-def extent_of(sample: Sample, asked: CursorParams, position: PositionOf, recent: int | None, label: str) -> Extent:
+def extent_of(sample: Sample, asked: CursorParams, kind: CursorKind, recent: int | None, label: str) -> Extent:
     """`recent` asks for late rows to be noticed. An API counts none, so they are taken to have changed. So is the end
     of the table where nothing tells it: its clock may say the same twice, with a new record in between."""
-    if not any(page.records for page in (sample.page, sample.newest, sample.oldest) if page is not None):
+    if not any(page.has_records for page in sample.pages):
         return Extent(None, None, 0)
-    oldest = sample.oldest or (sample.page if asked.ascending else None)
-    lower = BEGINNING if oldest is None else min(sample.positions(oldest, position), default=None)
-    newest = sample.newest or (sample.page if asked.descending else None)
+    oldest = sample.oldest or (sample.first if asked.ascending else None)
+    lower = BEGINNING if oldest is None else oldest.spans[kind].lowest
+    newest = sample.newest or (sample.first if asked.descending else None)
     now = as_position(datetime.now(UTC))
     changing = None if recent is None else now
     if newest is None:
-        if position.kind == "numeric":
+        if kind == "numeric":
             raise SourceError(
                 "nothing tells the highest value of the cursor",
                 where=label,
                 hint="set `cursor_params.newest` to parameters with which the API gives the newest record first",
             )
-        return Extent(lower, min(_now_there(sample.page), now), 0, rows_recent=now)
-    positions = sample.positions(newest, position)
-    upper = max(positions, default=None)
-    if upper is None:
+        theirs = now if sample.first.moment is None else as_position(sample.first.moment)
+        return Extent(lower, min(theirs, now), 0, rows_recent=now)
+    span = newest.spans[kind]
+    if span.highest is None:
         return Extent(None, None, 0)
     if lower is not None:
-        lower = min(lower, upper)
-    return Extent(lower, upper, 0, rows_at_upper=positions.count(upper), rows_recent=changing)
-
-
-def _now_there(page: Page) -> int:
-    """By the API's own clock, which decides what its records are dated."""
-    return as_position(http_date(page.headers.get("Date")) or datetime.now(UTC))
+        lower = min(lower, span.highest)
+    return Extent(lower, span.highest, 0, rows_at_upper=span.at_highest, rows_recent=changing)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from urllib.parse import urlsplit
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,10 +32,12 @@ from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.columns import columns_of
 from hakiri_dagster.connectors.rest.data_source import TEXT, WALK, Walk, Work, pages_of
-from hakiri_dagster.connectors.rest.extents import Sample, extent_of, no_parents
+from hakiri_dagster.connectors.rest.extents import extent_of, no_parents
 from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
+from hakiri_dagster.connectors.rest.samples import Sample, Seen, seen
+from hakiri_dagster.connectors.rest.side_by_side import answers_to
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, first_page
 from hakiri_dagster.errors import HakiriError, SourceError
@@ -95,12 +96,14 @@ class RestTable:
     def discover(
         self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
     ) -> Discovery:
+        declared = {**self._part_columns(), **self.columns}
+        remembered = [column.name for column in known.schema.columns] if known.schema else []
         try:
-            samples, away = self._samples(with_ends=cursor is not None)
+            samples, away = self._samples(cursor, frozenset((*declared, *remembered)))
         except HakiriError as error:
             raise _of_table(error, self.label) from None
-        told = [row for sample in samples.values() for row in sample.rows]
-        schema, warnings = columns_of(told, known.schema, {**self._part_columns(), **self.columns})
+        shown = [page.columns for sample in samples.values() for page in sample.pages]
+        schema, warnings = columns_of(shown, known.schema, declared)
         if not schema.columns:
             raise SourceError(
                 "the API has no record that tells the table's columns",
@@ -117,8 +120,7 @@ class RestTable:
             )
         kind = Cursor.of(schema, cursor, self.label).kind
         self.asked.refuse_misfit(kind, self.label)
-        position = PositionOf(self.collection.cursor_member or cursor, kind)
-        extents = {p: extent_of(one, self.asked, position, recent, self.label) for p, one in samples.items()}
+        extents = {part: extent_of(one, self.asked, kind, recent, self.label) for part, one in samples.items()}
         parts = {part: extent for part, extent in extents.items() if part is not None}
         extent = hull_of_extents(parts.values()) if parts else extents[None]
         return Discovery(schema, kind, extent, warnings=warnings, parts=parts, away=away)
@@ -154,33 +156,49 @@ class RestTable:
     def _part_columns(self) -> dict[str, str]:
         return {key.column: "text" for key in self.hint.partition_keys}
 
-    def _samples(self, *, with_ends: bool) -> tuple[Mapping[Part | None, Sample], Mapping[Part, HakiriError]]:
-        """Of each part, as many at once as may be asked for at once; and why the API refuses some of them. A table that
-        is loaded whole needs them all."""
-        samples: dict[Part | None, Sample] = {}
-        away: dict[Part, HakiriError] = {}
-        with ThreadPoolExecutor(min(self.max_connections, len(self._parts))) as threads:
-            asked = {part: threads.submit(self._sample, part, with_ends=with_ends) for part in self._parts}
-            for part, answer in asked.items():
-                try:
-                    samples[part] = answer.result()
-                except SourceError as error:
-                    if part is None or not with_ends or error.kind == "transient":
-                        raise
-                    away[part] = _of_table(error, self.label)
+    def _samples(
+        self, cursor: str | None, settled: frozenset[str]
+    ) -> tuple[Mapping[Part | None, Sample], Mapping[Part, HakiriError]]:
+        """Of each part, as many at once as may be asked for at once; and why the API refuses some of them."""
+
+        def ask(part: Part | None) -> Sample | HakiriError:
+            try:
+                return self._sample(part, cursor, settled)
+            except _Refused as refused:
+                return self._away(part, refused.error, with_ends=cursor is not None)
+
+        answers = answers_to(self._parts, ask, at_once=self.max_connections)
+        samples = {part: one for part, one in answers.items() if isinstance(one, Sample)}
+        away = {part: one for part, one in answers.items() if part is not None and isinstance(one, HakiriError)}
         if not samples:
             raise next(iter(away.values()))
         return samples, away
 
-    def _sample(self, part: Part | None, *, with_ends: bool) -> Sample:
+    def _away(self, part: Part | None, error: SourceError, *, with_ends: bool) -> HakiriError:
+        """Raises what the others cannot go on without: a table that is loaded whole needs them all. The answer is a new
+        error, as this one's traceback holds on to what the API has sent."""
+        if part is None or not with_ends or error.kind == "transient":
+            raise error
+        return _of_table(error, self.label)
+
+    def _sample(self, part: Part | None, cursor: str | None, settled: frozenset[str]) -> Sample:
+        """Each page is let go of before the next one is asked for."""
         collection = self.collection.of_part(part)
+        asked = None if cursor is None else self.asked
+        member = None if asked is None else collection.cursor_member or cursor
+        keep = partial(seen, collection=collection, settled=settled, cursor=member)
+        ends = ((), ()) if asked is None else (asked.newest, asked.oldest)
         with closing(Client(self.api, self.network)) as client:
+            first, has_nothing = self._first(client, collection, keep)
+            newest, oldest = (keep(_end(client, collection, said)) if said else None for said in ends)
+            return Sample(first, newest, oldest, has_nothing)
+
+    def _first(self, client: Client, collection: Collection, keep: Callable[[Page], Seen]) -> tuple[Seen, bool]:
+        with _refusals():
             page = first_page(client, collection)
-            ends = (self.asked.newest, self.asked.oldest) if with_ends and self.asked is not None else ((), ())
-            newest, oldest = (_end(client, collection, said) for said in ends)
             asks = self.needs_parents and not page.records
             has_nothing = asks and collection.pagination.after(client, page) is None
-            return Sample(collection, page, newest, oldest, has_nothing)
+        return keep(page), has_nothing
 
     def _broken(self, samples: Iterable[Sample]) -> Mapping[str, HakiriError]:
         """Asked of the first pages of all parts, as the walk of one cannot tell."""
@@ -203,9 +221,25 @@ class RestTable:
         return Walk(self.asked.asked(one.interval), order, one.part)
 
 
-def _end(client: Client, collection: Collection, params: Pairs) -> Page | None:
-    """Where it can be asked for."""
-    return first_page(client, collection, params_of_part(params, collection.part)) if params else None
+def _end(client: Client, collection: Collection, params: Pairs) -> Page:
+    with _refusals():
+        return first_page(client, collection, params_of_part(params, collection.part))
+
+
+class _Refused(Exception):
+    """The API does not give a page. What is wrong with records that it gives concerns all parts."""
+
+    def __init__(self, error: SourceError) -> None:
+        super().__init__(error.what)
+        self.error = error
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except SourceError as error:
+        raise _Refused(error) from None
 
 
 def _ranges(slices: Sequence[Slice], *, apart: bool) -> list[Range]:

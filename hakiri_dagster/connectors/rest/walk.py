@@ -62,15 +62,14 @@ class Collection:
         """Of the records that pages hold, where rows are made of them."""
         return None if self.explosion is None else self.explosion.cursor_member
 
-    def rows(self, sent: Iterable[Record]) -> Iterator[Record]:
-        """As a sample of them tells columns."""
-        for one in sent:
-            record = self.record(one)
+    def rows(self, records: Iterable[tuple[Record, Record]]) -> Iterator[Record]:
+        """As a sample of them tells columns. `records`: each as its table has it, and as it was sent."""
+        for record, sent in records:
             if self.explosion is None:
                 yield record
-            elif isinstance(one.value, Mapping):
+            elif isinstance(sent.value, Mapping):
                 yield self._of_its_part(self.explosion.stub(record))
-                yield from map(self._of_its_part, self.explosion.children(record, one))
+                yield from map(self._of_its_part, self.explosion.children(record, sent))
 
     def children(self, client: Client, page: Page, record: Record, sent: Record) -> Iterator[Sequence[Record]]:
         """As many at a time as came together."""

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hakiri_dagster.connectors.rest.columns import columns_of
+from hakiri_dagster.connectors.files.text_inference import signature
+from hakiri_dagster.connectors.rest.columns import Shown, Values, columns_of, shown_by
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from tests.unit.connectors.rest.records import record
 
 
+def shown(*texts: str, settled: frozenset[str] = frozenset()) -> Shown:
+    return shown_by([record(text) for text in texts], settled)
+
+
 def found(*texts: str, known: SourceSchema | None = None, **declared: str) -> dict[str, str]:
-    schema, _ = columns_of([record(text) for text in texts], known, declared)
+    schema, _ = columns_of([shown(*texts)], known, declared)
     return {column.name: column.native_type or column.spark_type for column in schema.columns}
 
 
@@ -54,7 +62,7 @@ def test_declared_columns_are_there_though_no_record_shows_them() -> None:
 
 
 def test_a_declared_array_is_read_as_one() -> None:
-    schema, _ = columns_of([record('{"l":["a"]}')], None, {"l": "text[]", "n": "integer[]"})
+    schema, _ = columns_of([shown('{"l":["a"]}')], None, {"l": "text[]", "n": "integer[]"})
     assert [(c.spark_type, c.native_type) for c in schema.columns] == [
         ("array<string>", "text[]"),
         ("array<int>", "integer[]"),
@@ -66,6 +74,24 @@ def test_what_is_no_object_has_no_columns() -> None:
 
 
 def test_names_that_loads_write_themselves_are_left_out_with_a_warning() -> None:
-    schema, warnings = columns_of([record('{"_hakiri_load_id":1,"Id":1,"id":2}')], None, {})
+    schema, warnings = columns_of([shown('{"_hakiri_load_id":1,"Id":1,"id":2}')], None, {})
     assert [column.name for column in schema.columns] == ["Id", "id"]
     assert len(warnings) == 2
+
+
+NUMBERS = ("1", "-7", "1.5", "0.1234567890123456789", "1e5", "9223372036854775808")
+TEXTS = ("", "1", "some", "2024-01-31", "2024-02-30", "2024-01-31 10:00", "2024-01-31T10:00:00Z")
+VALUES = st.sampled_from((*NUMBERS, *(f'"{text}"' for text in TEXTS), "true", "null", "[1]", '{"a":1}'))
+
+
+@given(st.lists(st.lists(VALUES, max_size=3), max_size=3))
+def test_pages_tell_together_what_all_their_records_would(pages: list[list[str]]) -> None:
+    texts = [[f'{{"x":{value}}}' for value in page] for page in pages]
+    together = columns_of([shown(*(text for page in texts for text in page))], None, {})
+    assert columns_of([shown(*page) for page in texts], None, {}) == together
+
+
+def test_nobody_looks_at_values_of_columns_that_have_a_type_already() -> None:
+    told = shown('{"x":1,"y":2}', '{"z":true}', settled=frozenset({"x", "z"}))
+    assert told == {"x": Values(), "y": Values("number", signature(pa.array(["2"]))), "z": Values()}
+    assert list(told) == ["x", "y", "z"]
