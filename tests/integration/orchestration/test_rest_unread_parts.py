@@ -12,6 +12,7 @@ from hakiri_dagster.audit.alerts import AlertRecord
 from hakiri_dagster.audit.database import open_audit
 from hakiri_dagster.cli.apply_command import run
 from hakiri_dagster.cli.explain import explain
+from hakiri_dagster.cli.plan_command import plan
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.orchestration.apply import Applier
 from hakiri_dagster.orchestration.names import asset_key
@@ -43,6 +44,11 @@ def open_alerts(shop: ShopProject) -> list[AlertRecord]:
         return list(runtime.audit.alerts.newest())
 
 
+def errors_in_status(shop: ShopProject) -> str:
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        return "; ".join(one["error"] for one in audit.status("forge")["errors"])
+
+
 def shown_in_dagster(shop: ShopProject) -> set[str]:
     with shop.runtime() as runtime:
         (table,) = runtime.project.tables
@@ -72,13 +78,17 @@ def test_the_others_are_loaded_and_it_is_caught_up_with_when_it_is_back(shop: Sh
         assert of_linux.items() <= statuses(shop).items(), "what was published of it stays so"
         assert shown <= shown_in_dagster(shop)
 
+        assert "cannot be read" in errors_in_status(shop)
+
         assert "cannot be read" in shop.apply()["issues"]["error"], "also when nothing else is due"
+        assert "cannot be read" in errors_in_status(shop)
         (alert,) = open_alerts(shop)
         assert (alert.kind, alert.subject, alert.severity, alert.times) == ("unread_part", LINUX, "error", 2)
 
         forge.gone.clear()
         assert shop.apply()["issues"]["error"] is None
         assert issues(shop) == of(forge)
+        assert errors_in_status(shop) == ""
 
 
 def test_one_that_was_never_read_keeps_no_other_from_its_first_load(shop: ShopProject) -> None:
@@ -203,7 +213,7 @@ def test_the_planner_tells_of_it(shop: ShopProject) -> None:
         assert [(alert.kind, alert.subject) for alert in open_alerts(shop)] == [("unread_part", LINUX)]
 
 
-def test_run_says_what_it_could_not_read(
+def test_plan_and_run_say_what_they_could_not_read(
     shop: ShopProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forge = with_history()
@@ -211,6 +221,8 @@ def test_run_says_what_it_could_not_read(
     with forging(shop, forge, **CURSOR):
         for name, value in {**shop.env, "HAKIRI_DAGSTER_URL": shop.url}.items():
             monkeypatch.setenv(name, value)
+        assert plan(shop.root, ["forge"], as_json=True) == 1
+        assert "repo torvalds/linux cannot be read" in capsys.readouterr().out
         assert run(shop.root, "forge", table=None, chunk=None, as_json=True) == 1
         assert "repo torvalds/linux cannot be read" in capsys.readouterr().out
         assert issues(shop) == of(forge, PYTHON)
