@@ -10,6 +10,7 @@ from typing import Any, Final, TypedDict
 from sqlalchemy import Connection, Row, Subquery, func, select
 
 from hakiri_dagster.audit.chunk_rows import from_row, number_from_text
+from hakiri_dagster.audit.claiming import HolderIsDead
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetReader
 from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, PIPELINE_RUN, REWIND, TABLE_STATE
@@ -21,6 +22,10 @@ _C: Final = PIPELINE_CHUNKS.c
 _RECENT_CHUNKS: Final = 50
 _OWED: Final = ("pending", "running", "failed")
 _IN_PLAN: Final = ("done", *_OWED)
+
+_SHOWN: Final = (
+    "table_name", "chunk_id", "status", "started_at", "completed_at", "rows", "bytes", "holder_node", "leased_until",
+)  # fmt: skip
 
 _ChunkRow = Row[*tuple[Any, ...]]
 
@@ -79,7 +84,12 @@ class StatusReader:
         self._budgets = RateBudgetReader(transactions)
 
     def __call__(
-        self, pipeline_id: str, rate_budget: Rate | None = None, slas: Mapping[str, Sla | None] | None = None
+        self,
+        pipeline_id: str,
+        rate_budget: Rate | None = None,
+        slas: Mapping[str, Sla | None] | None = None,
+        *,
+        holder_is_dead: HolderIsDead = lambda _: None,
     ) -> StatusDocument:
         """Counts chunks of the newest plan of each table; an earlier plan's no longer say anything about progress.
         `slas` are by table."""
@@ -90,7 +100,7 @@ class StatusReader:
             .subquery()
         )
         query = (
-            select(_C.table_name, _C.chunk_id, _C.status, _C.started_at, _C.completed_at, _C.rows, _C.bytes)
+            select(*(_C[name] for name in _SHOWN))
             .join(newest, (_C.table_name == newest.c.table_name) & (_C.generation == newest.c.generation))
             .where(_C.pipeline_id == pipeline_id, _C.status.in_(_IN_PLAN))
         )
@@ -102,9 +112,25 @@ class StatusReader:
             standings = _standings(connection, pipeline_id, rows, newest)
             rewinds = _open_rewinds(connection, pipeline_id)
             errors = _open_errors(connection, pipeline_id, {row.table_name for row in rows if row.status == "failed"})
-            return _document(pipeline_id, rows, rate_budget, consumed, rewinds, errors, standings, slas or {})
+            counts = _counts(rows, self._transactions.now(connection), holder_is_dead)
+            return _document(pipeline_id, rows, counts, rate_budget, consumed, rewinds, errors, standings, slas or {})
 
         return self._transactions.read(work)
+
+
+def _counts(rows: Sequence[_ChunkRow], now: datetime, holder_is_dead: HolderIsDead) -> ChunkNumbers:
+    """What a process that is dead has left behind waits for whoever comes next."""
+    held = [row for row in rows if row.status == "running"]
+    dead = {holder for holder in {row.holder_node for row in held} if holder and holder_is_dead(holder) is True}
+    abandoned = sum(row.holder_node in dead or not row.leased_until or row.leased_until <= now for row in held)
+    counts = Counter(row.status for row in rows)
+    return ChunkNumbers(
+        done=counts["done"],
+        running=counts["running"] - abandoned,
+        pending=counts["pending"] + abandoned,
+        failed=counts["failed"],
+        total=len(rows),
+    )
 
 
 def _open_rewinds(connection: Connection, pipeline_id: str) -> list[OpenRewind]:
@@ -186,6 +212,7 @@ def _standing(chunks: int, owed: Sequence[Owed], look: Row[Any] | None) -> Stand
 def _document(
     pipeline_id: str,
     rows: Sequence[_ChunkRow],
+    counts: ChunkNumbers,
     rate_budget: Rate | None,
     consumed_pct: int | None,
     rewinds: list[OpenRewind],
@@ -193,7 +220,6 @@ def _document(
     standings: Mapping[str, Standing],
     slas: Mapping[str, Sla | None],
 ) -> StatusDocument:
-    counts = {status: sum(row.status == status for row in rows) for status in _IN_PLAN}
     recent = sorted(filter(_timed, rows), key=lambda row: row.completed_at)[-_RECENT_CHUNKS:]
     seconds = _span(recent).total_seconds()
     left = counts["pending"] + counts["running"] + counts["failed"]
@@ -201,13 +227,7 @@ def _document(
     return StatusDocument(
         pipeline_id=pipeline_id,
         phase=pipeline_phase(table_phase(standing, slas.get(table)) for table, standing in standings.items()),
-        chunks=ChunkNumbers(
-            done=counts["done"],
-            running=counts["running"],
-            pending=counts["pending"],
-            failed=counts["failed"],
-            total=len(rows),
-        ),
+        chunks=counts,
         throughput=Throughput(
             rows_per_sec=_rate(sum(row.rows or 0 for row in recent), seconds),
             bytes_per_sec=_rate(sum(row.bytes or 0 for row in recent), seconds),

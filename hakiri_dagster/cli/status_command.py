@@ -20,6 +20,7 @@ from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
 from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.cli.watching import shown_in_place, watch
 from hakiri_dagster.connectors.budgets import request_budget
+from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.manifest.tables import Pipeline, Project
 from hakiri_dagster.manifest.trigger_spec import told
 from hakiri_dagster.planning.phases import slas_of
@@ -60,7 +61,7 @@ def _documents(project: Project, pipelines: Sequence[Pipeline]) -> list[Pipeline
 
 def _document(audit: AuditView, pipeline: Pipeline) -> PipelineStatus:
     return PipelineStatus(
-        **audit.status(pipeline.id, request_budget(pipeline), slas_of(pipeline)),
+        **audit.status(pipeline.id, request_budget(pipeline), slas_of(pipeline), holder_is_dead=is_dead),
         triggers=[told(trigger, pipeline.id) for trigger in pipeline.triggers],
         deliveries=audit.deliveries.numbers(pipeline.id) if pipeline.receives else None,
     )

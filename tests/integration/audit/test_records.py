@@ -133,6 +133,20 @@ def test_status_tells_the_phase_and_counts_the_newest_plan_only(audit: AuditDb) 
     assert (done["phase"], done["eta_seconds"]) == ("streaming", 0)
 
 
+def test_what_a_dead_process_has_left_behind_does_not_run(audit: AuditDb) -> None:
+    audit.chunks.save(*OF, [_state(number) for number in range(4)])
+    for number, (holder, ttl) in enumerate([("alive", 60), ("dead", 60), ("elsewhere", -60)]):
+        state = _state(number)
+        due = [DueSlice(Slice(state.chunk, state.bounds))]
+        audit.chunks.claim(*OF, due, holder=holder, run_id="r", ttl_seconds=ttl, holder_is_dead=lambda _: None)
+
+    def dead(holder: str) -> bool | None:
+        return {"alive": False, "dead": True}.get(holder)
+
+    told = audit.status("shop", holder_is_dead=dead)["chunks"]
+    assert told == {"done": 0, "running": 1, "pending": 3, "failed": 0, "total": 4}
+
+
 def test_a_chunk_that_was_begun_anew_says_nothing_of_how_long_a_load_takes(audit: AuditDb) -> None:
     audit.chunks.save(*OF, [_state(0)])
     _load(audit, _state(0))
