@@ -1,7 +1,8 @@
 """A backfill of 312 months that is killed again and again goes on where it was: no month is published twice.
 
 Its audit DB is on a PostgreSQL server of its own, which is killed like everything else; its machine starts it again.
-`HAKIRI_SOAK_KILLS` says how often, `HAKIRI_SOAK_SEED` repeats a run.
+`HAKIRI_SOAK_KILLS` says how often, `HAKIRI_SOAK_SEED` repeats a run. `HAKIRI_SOAK_WORKERS` says how many applies are
+kept going side by side, each a process with a JVM of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import psycopg
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from tests.acceptance.command_line import Done, ProjectFolder, Running, eventually
 from tests.acceptance.conftest import NewProject
-from tests.acceptance.victims import FATAL, Killer
+from tests.acceptance.victims import Killer
 
 MONTHS = [f"{year}-{month:02}" for year in range(2000, 2026) for month in range(1, 13)]
 ROWS_A_MONTH = 5
@@ -29,10 +30,11 @@ _LOOK_SECONDS = 0.01
 def test_a_backfill_that_crashes_at_chunk_247_resumes_at_248_and_others_do_likewise(new_project: NewProject) -> None:
     kills = min(int(os.environ.get("HAKIRI_SOAK_KILLS", "2")), MOST_KILLS)
     seed = os.environ.get("HAKIRI_SOAK_SEED") or str(Random().randrange(1_000_000))
-    print(f"\nbackfill: {kills} kills, HAKIRI_SOAK_SEED={seed}")  # noqa: T201  # how to repeat it
+    workers = int(os.environ.get("HAKIRI_SOAK_WORKERS", "1"))
+    print(f"\nbackfill: {workers} worker(s), {kills} kills, HAKIRI_SOAK_SEED={seed}")  # noqa: T201  # how to repeat it
     project = new_project("backfill")
     with hold(project.root / AUDIT_SERVER) as audit_server, audit_server.kept_running():
-        backfill = Backfill(project, audit_server, Random(seed))
+        backfill = Backfill(project, audit_server, Random(seed), workers)
         backfill.begin()
         for moment in backfill.moments(kills - 1):
             backfill.killed_when(moment)
@@ -41,12 +43,13 @@ def test_a_backfill_that_crashes_at_chunk_247_resumes_at_248_and_others_do_likew
 
 
 class Backfill:
-    def __init__(self, project: ProjectFolder, audit_server: Server, random: Random) -> None:
+    def __init__(self, project: ProjectFolder, audit_server: Server, random: Random, workers: int) -> None:
         self.project = project
         self.audit_server = audit_server
         self.random = random
         self.killer = Killer(project, random, project.root / AUDIT_SERVER)
-        self.apply: Running | None = None
+        self.workers = workers
+        self.applies: list[Running] = []
 
     def begin(self) -> None:
         rows = (f"{n * ROWS_A_MONTH + r},{month}-{5 + r:02}" for n, month in enumerate(MONTHS) for r in range(5))
@@ -63,38 +66,44 @@ class Backfill:
         return sorted(self.random.sample(range(1, SEEDS_CRASH), count))
 
     def killed_when(self, moment: int) -> None:
-        apply = self._going_until(moment)
+        self._going_until(moment)
         time.sleep(self.random.uniform(0, 0.1))
-        victim = self.killer.kill_any(apply)
-        if victim in FATAL:
-            apply.communicate()
-            self.apply = None
+        victim = self.killer.kill_any(self.random.choice(self.applies))
+        if victim == "everything":
+            self._all_are_dead()
         print(f"{victim} killed at {moment}", flush=True)  # noqa: T201
 
     def crashed_at(self, moment: int) -> None:
-        apply = self._going_until(moment)
-        self.killer.kill("everything", apply)
-        apply.communicate()
+        self._going_until(moment)
+        self.killer.kill("everything", self.applies[0])
+        self._all_are_dead()
         published = {key for (key,) in self.project.rows("SELECT chunk_key FROM hakiri.ledger")}
         again = self.project.hakiri("apply", "--json")
         assert again.code == 0, again
         assert _done(again) == len(MONTHS) - len(published), "what was published is not loaded again"
 
-    def _going_until(self, moment: int) -> Running:
-        """The apply that goes on when so many months are published; what was killed is started again."""
-        running = self.apply
-        while running is None or self._published() < moment:
-            if running is None or running.poll() is not None:
-                running = self._started_again(running)
-            time.sleep(_LOOK_SECONDS)
-        self.apply = running
-        return running
+    def _all_are_dead(self) -> None:
+        for apply in self.applies:
+            apply.communicate()
+        self.applies = []
 
-    def _started_again(self, ended: Running | None) -> Running:
-        if ended is not None:
-            out, err = ended.communicate()
-            assert ended.returncode != 0, f"it ended well before all was loaded: {out}{err}"
-        return self.project.start("apply", "--json")
+    def _going_until(self, moment: int) -> None:
+        """So many months are published, and somebody is at work: what has ended is started again, one at a time."""
+        while True:
+            self.applies = [apply for apply in self.applies if self._goes_on(apply)]
+            if self.applies and self._published() >= moment:
+                return
+            if len(self.applies) < self.workers:
+                self.applies.append(self.project.start("apply", "--json"))
+            time.sleep(_LOOK_SECONDS * self.workers)
+
+    def _goes_on(self, apply: Running) -> bool:
+        if apply.poll() is None:
+            return True
+        out, err = apply.communicate()
+        well = apply.returncode == 0
+        assert not (well and self.workers == 1), f"it ended well before all was loaded: {out}{err}"
+        return False
 
     def _published(self) -> int:
         """As far as the audit DB knows."""
