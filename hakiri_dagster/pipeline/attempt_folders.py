@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from hakiri_dagster.engine.process_identity import is_dead
@@ -15,8 +16,9 @@ from hakiri_dagster.manifest.tables import Table
 
 _OWNER = "owner"
 _ATTEMPTS = "attempt-*"
+_GONE = "gone-"
 _OWNERLESS_SECONDS = 3600
-"""A folder without an owner is being made or removed right now; or its maker died in that instant."""
+"""A folder without an owner is being made right now; or its maker died in that instant."""
 
 
 def new_attempt_folder(candidates: Path, table: Table, holder: str) -> Path:
@@ -49,7 +51,17 @@ def sweep_dead_attempts(candidates: Path) -> None:
 def _sweep(folder: Path) -> None:
     for directory in (*folder.glob(_ATTEMPTS), *folder.glob(f"made-{_ATTEMPTS}")):
         if _is_dead(directory):
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_attempt(directory)
+    for directory in folder.glob(f"{_GONE}*"):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def remove_attempt(directory: Path) -> None:
+    """Under another name first: whoever is killed in the middle, when the owner's name may be gone already, leaves what
+    anybody may remove."""
+    with suppress(FileNotFoundError):  # somebody else was faster
+        gone = directory.rename(directory.with_name(f"{_GONE}{directory.name}"))
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def _is_dead(directory: Path) -> bool:

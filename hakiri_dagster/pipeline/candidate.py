@@ -6,7 +6,6 @@ the destination is busy meanwhile, and compares what it gave with the result whe
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -21,6 +20,7 @@ from hakiri_dagster.destinations.contract import BadRow
 from hakiri_dagster.engine.spark import interrupt_attempt, tag_attempt
 from hakiri_dagster.engine.spark_failures import Explain, translate_spark_errors
 from hakiri_dagster.errors import HakiriError, RowCountMismatch
+from hakiri_dagster.pipeline.attempt_folders import remove_attempt
 from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.row_lines import RowLines
 from hakiri_dagster.pipeline.slice_files import BLOCK_SUFFIX, SliceFiles
@@ -145,7 +145,7 @@ class Staging:
     def close(self) -> None:
         self.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
-        shutil.rmtree(self._directory, ignore_errors=True)
+        remove_attempt(self._directory)
 
 
 class StagedCandidate:

@@ -9,7 +9,6 @@ further slice of it. What the chunk owes, how far it has come and when it was lo
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -21,7 +20,7 @@ from hakiri_dagster.destinations.quarantine_contract import KeptChoice, Replay
 from hakiri_dagster.errors import DestinationError, HakiriError
 from hakiri_dagster.manifest.rule_spec import RowRule
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
+from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder, remove_attempt
 from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.holding import HeldChunk, held
 from hakiri_dagster.pipeline.hooks_run import HookRun, owed_by, post_hooks, pre_hooks
@@ -143,7 +142,7 @@ class _Work:
             finally:
                 staging.close()
         finally:
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_attempt(directory)
 
     def _written(self, chunks: Sequence[ReplayChunk], live: Container[int], directory: Path) -> WrittenParts:
         """A load may have been replaced since the chunks were planned."""

@@ -124,7 +124,7 @@ class Backfill:
         assert loads == [(month, 1) for month in MONTHS]
         eventually(lambda: not self.project.processes(), within=30)
         self.project.assert_no_process_is_left()
-        assert list(self.project.state.glob("candidates/*/*/attempt-*")) == []
+        assert list(self.project.state.glob("candidates/*/*/*")) == []
         relations = "SELECT tablename FROM pg_tables WHERE schemaname IN ('public', 'hakiri')"
         assert not [name for (name,) in self.project.rows(relations) if "stag" in name or "attempt" in name]
 

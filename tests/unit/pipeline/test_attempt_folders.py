@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,7 +11,12 @@ import pytest
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.errors import EngineError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder, refuse_unshared, sweep_dead_attempts
+from hakiri_dagster.pipeline.attempt_folders import (
+    new_attempt_folder,
+    refuse_unshared,
+    remove_attempt,
+    sweep_dead_attempts,
+)
 
 LIVING = ProcessIdentity.current()
 DEAD = ProcessIdentity(LIVING.host, LIVING.boot_id, LIVING.pid, "0")
@@ -41,6 +47,24 @@ def test_only_attempts_that_are_known_to_be_dead_are_swept(
     (attempt / "00000-1.block").write_bytes(b"rows")
     sweep_dead_attempts(tmp_path)
     assert attempt.exists() is stays
+
+
+def test_whoever_is_killed_while_it_removes_a_folder_leaves_it_to_anybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = folder(tmp_path, LIVING)
+
+    def killed(directory: Path, *, ignore_errors: bool) -> None:
+        (directory / "owner").unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            remove_attempt(attempt)
+    sweep_dead_attempts(tmp_path)
+    assert list(attempt.parent.iterdir()) == []
+    remove_attempt(attempt)  # which another was faster to do
 
 
 def test_a_new_attempt_sweeps_its_own_table_and_no_other(tmp_path: Path) -> None:
