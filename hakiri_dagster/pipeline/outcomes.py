@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -74,9 +74,10 @@ def _why_a_rule_stops(rule: RowRule, rows: int, broken: int) -> str | None:
 
 
 def of_validators(
-    slice_: StagedSlice, aside: SetAside, answered: LoadAnswers, at_source: Answers, *, is_newest: bool
+    slice_: StagedSlice, aside: SetAside, answered: LoadAnswers, at_source: Answers, *, is_newest: Callable[[], bool]
 ) -> tuple[Outcome, ...]:
-    """`is_newest`: no chunk of the table comes after this one."""
+    """`is_newest`: no chunk of the table comes after this one. To find that out takes a walk over all of its chunks, so
+    only those are asked for it who care."""
     validators = slice_.load.table.validation.dataset_level.validators
     if not validators:
         return ()
@@ -96,8 +97,8 @@ def _counted(slice_: StagedSlice) -> Answers:
     return {measure: answer for measure, answer in found.items() if isinstance(measure, ColumnMeasure)}
 
 
-def _of_load(validator: DatasetValidator, answers: Answers, *, is_newest: bool) -> Outcome:
-    if isinstance(validator, FreshnessValidator) and validator.scope == "candidate" and not is_newest:
+def _of_load(validator: DatasetValidator, answers: Answers, *, is_newest: Callable[[], bool]) -> Outcome:
+    if isinstance(validator, FreshnessValidator) and validator.scope == "candidate" and not is_newest():
         name, expected = validator_spec.id_of(validator), registry.shown(validator)
         return Outcome(name, True, expected, "not asked: newer chunks come after this one", None)
     return of_validator(validator, answers)

@@ -38,7 +38,10 @@ class Prepared:
 
 def outcomes_of(survey: Survey, slice_: StagedSlice, aside: SetAside, answers: LoadAnswers) -> tuple[Outcome, ...]:
     """Of all rules and validators, not only up to the first that fails."""
-    is_newest = slice_.claimed.key in survey.newest_keys
+
+    def is_newest() -> bool:
+        return slice_.claimed.key in survey.newest_keys
+
     at_source = slice_.at_source(answers)
     return (
         *of_rules(slice_.load.table, slice_.report),
