@@ -26,6 +26,7 @@ from tests.integration.orchestration.test_rest import ago, written
 
 LINUX, PYTHON = "torvalds/linux", "python/cpython"
 ASCENDING: dict[str, Any] = {"lower": "since", "order": "ascending"}
+CURSOR: dict[str, Any] = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
 
 
 @dataclass
@@ -79,6 +80,12 @@ def issues(shop: ShopProject) -> list[tuple[str, int]]:
 
 def of(forge: Forge, *repos: str) -> list[tuple[str, int]]:
     return sorted((repo, number) for repo in repos or forge.repos for number in forge.repos[repo])
+
+
+def correct(forge: Forge) -> None:
+    for rows in forge.repos.values():
+        for row in rows.values():
+            row["title"] = "corrected"
 
 
 def with_history() -> Forge:
@@ -138,10 +145,9 @@ def test_a_part_that_is_added_plans_only_its_own_chunks_and_one_that_is_taken_ou
     shop: ShopProject,
 ) -> None:
     forge = with_history()
-    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
-    with forging(shop, forge, LINUX, **cursor) as api:
+    with forging(shop, forge, LINUX, **CURSOR) as api:
         shop.apply()
-        declare(shop, api, LINUX, PYTHON, **cursor)
+        declare(shop, api, LINUX, PYTHON, **CURSOR)
         with shop.runtime() as runtime:
             ((_, survey),) = runtime.plan(runtime.project.tables).surveys
         assert {key.split("|")[0] for key in survey.due_keys} == {"python~2Fcpython"}
@@ -149,7 +155,7 @@ def test_a_part_that_is_added_plans_only_its_own_chunks_and_one_that_is_taken_ou
         assert issues(shop) == of(forge)
 
         forge.gone.add(LINUX)
-        declare(shop, api, PYTHON, **cursor)
+        declare(shop, api, PYTHON, **CURSOR)
         forge.put(PYTHON, 7, ago(minutes=3))
         assert shop.apply()["issues"]["error"] is None
         assert issues(shop) == of(forge)
@@ -160,12 +166,9 @@ def test_a_part_that_is_added_plans_only_its_own_chunks_and_one_that_is_taken_ou
 
 def test_a_rewind_and_a_lost_ledger_replace_the_rows_of_their_part_and_no_others(shop: ShopProject) -> None:
     forge = with_history()
-    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
-    with forging(shop, forge, load={"mode": "append"}, **cursor):
+    with forging(shop, forge, load={"mode": "append"}, **CURSOR):
         shop.apply()
-        for rows in forge.repos.values():
-            for row in rows.values():
-                row["title"] = "corrected"
+        correct(forge)
         del forge.repos[LINUX][3]
         with shop.runtime() as runtime:
             (table,) = runtime.project.tables
@@ -183,12 +186,9 @@ def test_a_rewind_and_a_lost_ledger_replace_the_rows_of_their_part_and_no_others
 
 def test_a_rewind_of_one_part_loads_nothing_of_the_others(shop: ShopProject) -> None:
     forge = with_history()
-    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
-    with forging(shop, forge, load={"mode": "append"}, **cursor):
+    with forging(shop, forge, load={"mode": "append"}, **CURSOR):
         shop.apply()
-        for rows in forge.repos.values():
-            for row in rows.values():
-                row["title"] = "corrected"
+        correct(forge)
         with shop.runtime() as runtime:
             (table,) = runtime.project.tables
             survey = runtime.survey(table)
@@ -207,9 +207,8 @@ def test_the_last_window_of_each_part_is_asked_whether_it_is_fresh(shop: ShopPro
     forge = Forge()
     forge.put(stale, 1, ago(hours=3))
     forge.put(fresh, 2, ago(minutes=5))
-    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
     fresh_enough = {"dataset_level": {"freshness": {"within_hours": 1, "column": "updated_at"}}}
-    with forging(shop, forge, validate=fresh_enough, **cursor):
+    with forging(shop, forge, validate=fresh_enough, **CURSOR):
         assert "freshness_updated_at" in shop.apply()["issues"]["error"]
     assert issues(shop) == of(forge, fresh)
 
@@ -272,15 +271,14 @@ def test_a_table_that_loses_its_parts_is_loaded_as_one_and_parts_that_come_back_
 
 def test_a_partition_key_of_another_name_is_refused_until_the_target_is_dropped(shop: ShopProject) -> None:
     forge = with_history()
-    cursor = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
-    with forging(shop, forge, **cursor) as api:
+    with forging(shop, forge, **CURSOR) as api:
         shop.apply()
         renamed: dict[str, Any] = {
             "path": "repos/{repository}/issues",
             "partition_keys": {"repository": [LINUX, PYTHON]},
             "primary_key": ["repository", "number"],
         }
-        declare(shop, api, **cursor, **renamed)
+        declare(shop, api, **CURSOR, **renamed)
         assert any("partition key was repo when the table was loaded" in refusal for refusal in planned(shop).refusals)
         assert "and is repository now" in shop.apply()["issues"]["error"]
         assert issues(shop) == of(forge)

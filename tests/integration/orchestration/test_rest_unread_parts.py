@@ -22,7 +22,7 @@ from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.daemon import Daemon
 from tests.integration.orchestration.test_rest import ago
 from tests.integration.orchestration.test_rest_parts import (
-    ASCENDING,
+    CURSOR,
     LINUX,
     PYTHON,
     Forge,
@@ -34,7 +34,6 @@ from tests.integration.orchestration.test_rest_parts import (
     with_history,
 )
 
-CURSOR = {"incremental": "updated_at", "cursor_params": ASCENDING | {"newest": {"direction": "desc"}}}
 OF_LINUX = "torvalds~2Flinux|"
 WINDOWS = "forge/issues"
 
