@@ -21,8 +21,14 @@ from hakiri_dagster.errors import AuditBusy, AuditError
 T = TypeVar("T")
 
 BUSY_SECONDS: Final = 30.0
+IDLE_SECONDS: Final = 30.0
+"""So long a transaction may do nothing."""
 _TRIES: Final = 5
 _WRITES: Final = "hakiri_writes"
+
+_KEEPALIVES: Final = {
+    "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000,
+}  # fmt: skip
 
 Keeping = Literal["usual", "surely", "perhaps"]
 """Whether a commit outlives a loss of power. SQLite's usual one may not; PostgreSQL's does. `perhaps`: where losing it
@@ -85,20 +91,32 @@ class Transactions:
 
 
 def postgres_transactions(url: str, patience: float | None = None) -> Transactions:
-    """`patience`: how many seconds a lock is waited for, and twice that an answer; None: as the server is set."""
+    """`patience`: how many seconds a lock is waited for, and twice that an answer; None: as long as for SQLite's."""
     parsed = parsed_url(url)
     engine = create_engine(
         parsed,
         pool_size=4,
         max_overflow=12,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": 10},
+        connect_args=ending_with_its_client(parsed, BUSY_SECONDS),
         execution_options=IN_SCHEMA,
         hide_parameters=True,
     )
     if patience is not None:
         event.listen(engine, "begin", lambda connection: _limit_waiting(connection, patience))
     return Transactions(engine, without_password(parsed))
+
+
+def ending_with_its_client(url: URL, lock_seconds: float) -> dict[str, Any]:
+    """How to connect. A client whose host is gone would hold its locks until somebody ends its session, and all others
+    would wait for them without a word; one whose server's host is gone would wait for its answer."""
+    own = url.query.get("options", "")
+    options = own if isinstance(own, str) else " ".join(own)
+    limits = (
+        f"-c lock_timeout={lock_seconds * 1000:.0f} -c idle_in_transaction_session_timeout={IDLE_SECONDS * 1000:.0f}"
+    )
+    said = {name: value for name, value in _KEEPALIVES.items() if name not in url.query}
+    return {"connect_timeout": 10, **said, "options": f"{options} {limits}".strip()}
 
 
 def _limit_waiting(connection: Connection, patience: float) -> None:

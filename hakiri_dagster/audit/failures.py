@@ -24,6 +24,7 @@ _POSTGRES_HINTS: tuple[tuple[str, type[AuditError], str, str], ...] = (
     ("40P01", AuditBusy, "had two writers at the same rows", "run again"),
     ("55P03", AuditBusy, "is locked by another session", "wait for the other run to end, then try again"),
     ("57014", AuditBusy, "did not answer in time", "run again when there is less work for it"),
+    ("25P03", AuditUnavailable, "ended a session of which it heard nothing for too long", "run again"),
     ("53100", AuditFull, "cannot grow: the disk is full", "make room, then run again; nothing was lost"),
     ("53", AuditUnavailable, "has no connections or memory left", "raise its limits, or run again later"),
     ("57P", AuditUnavailable, "is shutting down or starting", "run again when it is up"),
@@ -39,6 +40,11 @@ _POSTGRES_HINTS: tuple[tuple[str, type[AuditError], str, str], ...] = (
 def translated(where: str) -> Iterator[None]:
     try:
         yield
+    except exc.TimeoutError as error:
+        hint = "run fewer loads at once, or again when the others have ended"
+        raise AuditBusy(
+            "the audit DB is waited for by too many threads of this process", where=where, hint=hint
+        ) from error
     except exc.DBAPIError as error:
         raise _translate(error, where) from error
 

@@ -10,13 +10,16 @@ from typing import Any, Final
 from sqlalchemy import QueuePool, create_engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from hakiri_dagster.audit.engine import IN_SCHEMA, Transactions, begin_sqlite, parsed_url, without_password
+from hakiri_dagster.audit.engine import (
+    IN_SCHEMA,
+    Transactions,
+    begin_sqlite,
+    ending_with_its_client,
+    parsed_url,
+    without_password,
+)
 
 _LOCK_SECONDS: Final = 10
-_ENDS_WITH_ITS_CLIENT: Final = (
-    f"-c lock_timeout={_LOCK_SECONDS}s -c idle_in_transaction_session_timeout={_LOCK_SECONDS}s"
-)
-"""A client whose host is gone holds its locks until somebody ends its session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,11 @@ class AuditPlace:
 
 def _of_url(url: str) -> Transactions:
     parsed = parsed_url(url)
-    own = parsed.query.get("options", "")
-    options = own if isinstance(own, str) else " ".join(own)
     engine = create_engine(
         parsed,
         pool_size=1,
         max_overflow=-1,
-        connect_args={"connect_timeout": 10, "options": f"{options} {_ENDS_WITH_ITS_CLIENT}".strip()},
+        connect_args=ending_with_its_client(parsed, _LOCK_SECONDS),
         execution_options=IN_SCHEMA,
         hide_parameters=True,
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.schema import BUDGET_USE, RATE_BUDGET
@@ -80,6 +80,13 @@ class RateBudgetReader:
             use = found.get(row.chunk_id, Use())
             found[row.chunk_id] = replace(use, **{row.of: row.permits}, wait_ms=use.wait_ms + row.wait_ms)
         return found
+
+    def waited_ms(self, run_id: str, pipeline_id: str, table: str, chunk: str) -> int:
+        """For permits of both kinds. By the primary key, as a run may have thousands of chunks to ask for."""
+        query = select(func.coalesce(func.sum(_USE.wait_ms), 0)).where(
+            _USE.run_id == run_id, _USE.pipeline_id == pipeline_id, _USE.table_name == table, _USE.chunk_id == chunk
+        )
+        return int(self._transactions.read(lambda c: c.execute(query).scalar_one()))
 
 
 class RateBudgetStore(RateBudgetReader):

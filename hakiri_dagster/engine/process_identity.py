@@ -7,13 +7,17 @@ import socket
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import psutil
+
+_NAMESPACE_OF_THE_MACHINE: Final = 0xEFFFFFFC
+"""Linux's number for that of no container. The machine's id that a container shows may be its image's."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """`boot_id` names the boot and, within it, the pid namespace; `started` tells reused pids apart."""
+    """`boot_id` names the boot, within it the pid namespace, and the machine; `started` tells reused pids apart."""
 
     host: str
     boot_id: str
@@ -37,13 +41,26 @@ class ProcessIdentity:
         """None: it ran on another host or in another container, so nobody can tell from here."""
         if self.host != socket.gethostname():
             return None
-        boot, _, namespace = self.boot_id.partition("/")
-        boot_now, _, namespace_now = current_boot_id().partition("/")
-        if boot != boot_now:
-            return False
-        if namespace != namespace_now:
+        here, there = _Place.of(current_boot_id()), _Place.of(self.boot_id)
+        if there.boot != here.boot:
+            return False if there.machine and there.machine == here.machine else None
+        if there.namespace != here.namespace:
             return None
         return _started(self.pid) == self.started
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Hosts may share a name: clones, containers. `machine` is empty where it is not known which one it is."""
+
+    boot: str
+    namespace: str
+    machine: str
+
+    @classmethod
+    def of(cls, boot_id: str) -> _Place:
+        boot, namespace, machine, *_ = (*boot_id.split("/"), "", "")
+        return cls(boot, namespace, machine)
 
 
 def where_it_ran(holder: str | None) -> str:
@@ -67,9 +84,17 @@ def is_dead(holder: str) -> bool | None:
 def current_boot_id() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+        namespace = os.stat("/proc/self/ns/pid").st_ino
+        return f"{boot}/{namespace}/{_machine_id() if namespace == _NAMESPACE_OF_THE_MACHINE else ''}"
     except FileNotFoundError:
         return str(int(psutil.boot_time()))
+
+
+def _machine_id() -> str:
+    try:
+        return Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _started(pid: int) -> str | None:

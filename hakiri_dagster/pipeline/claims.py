@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from hakiri_dagster.audit.chunks import ChunkStore
 from hakiri_dagster.audit.claims import BusyChunk, Claim, Claims, Failure, Outcome
+from hakiri_dagster.audit.engine import since_boot
 from hakiri_dagster.destinations.contract import Fence, LedgerEntry
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
@@ -21,6 +23,8 @@ from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.segments import number_of
 from hakiri_dagster.planning.states import Due, DueSlice, committed_cursor
 from hakiri_dagster.planning.turns import Turns, turns
+
+_LOOKS_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -191,9 +195,14 @@ def _give_back(store: ChunkStore, claims: Sequence[Claim]) -> None:
 def kept_alive(heartbeat: Callable[[], object], ttl_seconds: int) -> Iterator[None]:
     """Renews the leases until the block ends. A lease that was lost shows at publish, by the fence."""
     stop = threading.Event()
+    every = ttl_seconds / 3
 
     def renew() -> None:
-        while not stop.wait(ttl_seconds / 3):
+        beaten = since_boot()
+        while not stop.wait(min(every, _LOOKS_SECONDS)):
+            if since_boot() - beaten < every:  # it goes on while the machine sleeps, unlike what is waited for
+                continue
+            beaten = since_boot()
             with suppress(HakiriError):  # an audit DB that is away for a while: the next beat may reach it
                 heartbeat()
 

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from hakiri_dagster.connectors.network import FreePermits, Permits
 from hakiri_dagster.destinations.contract import Candidate
 from hakiri_dagster.errors import AuditError
 from hakiri_dagster.pipeline.way import Way
 
+SHARED: Final = ""
+"""What looks at a source need, and reads that serve several chunks."""
+
 
 def paced(way: Way, candidate: Candidate, chunk: str) -> Candidate:
     return candidate if isinstance(way.writes, FreePermits) else PacedCandidate(candidate, way.writes, chunk)
 
 
-def waited_ms(way: Way, chunk: str) -> int | None:
-    """So far in this run, for permits that the chunk needed, or that the whole table did; None: it has no budget."""
+def waited_ms(way: Way, chunk: str = SHARED) -> int | None:
+    """So far in this run, for permits that the chunk alone needed, or that no chunk alone did; None: it has no budget,
+    or nobody can tell."""
     if not way.has_budgets:
         return None
     try:
-        uses = way.audit.rate_budgets.uses(way.run_id, way.table.pipeline_id, way.table.name)
+        return way.audit.rate_budgets.waited_ms(way.run_id, way.table.pipeline_id, way.table.name, chunk)
     except AuditError:
         return None  # the chunk is published, whatever can be told of it
-    return sum(uses[key].wait_ms for key in (chunk, "") if key in uses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,10 @@ class PacedCandidate:
         """Whoever asks for the next block has written the one before."""
         for block in self._candidate.blocks():
             with self._writes.permit(self._chunk):
-                yield block
+                try:
+                    yield block
+                except GeneratorExit:  # the load was given up: nothing of it arrives later, unlike a request
+                    return
 
     @property
     def rows(self) -> int:

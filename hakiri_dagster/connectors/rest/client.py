@@ -37,12 +37,15 @@ _HINTS = {
 
 
 class Client:
-    """Of one API, in one process: it keeps a connection open."""
+    """Of one API, in one process: it keeps a connection open. `chunk`: for whose sake it asks, if for one alone."""
 
-    def __init__(self, api: Api, network: Network, *, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, api: Api, network: Network, *, chunk: str = "", pause: Callable[[float], None] = time.sleep
+    ) -> None:
         register(api.credentials.secrets)  # this may be a worker of Spark's, which knows none of them yet
         self._api = api
         self._network = network
+        self._chunk = chunk
         self._pause = pause
         self._base = judged(api.base_url, allow_loopback=network.allow_loopback)
         self._line = Line(api.timeouts, network.authorities, api.most_bytes)
@@ -97,7 +100,7 @@ class Client:
         asked = judged(with_params(at.url, self._api.credentials.params), allow_loopback=self._base.loopback)
         while True:
             try:
-                with self._network.permits.permit():
+                with self._network.permits.permit(self._chunk):
                     return self._sent(asked)
             except ClosedMeanwhile:  # at most once: the next connection is a new one
                 continue

@@ -51,10 +51,13 @@ _SECRET_OPTION: Final = "secret_work"
 
 @dataclass(frozen=True, slots=True)
 class Walk:
+    """`chunk`: the one that it serves; empty where it serves several."""
+
     params: Pairs = ()
     order: Order | None = None
     part: Part | None = None
     stretch: Stretch | None = None
+    chunk: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class _Reader(DataSourceReader):
             return
         work = _unpacked(self._packed)
         walk = work.walks[partition.value]
-        with closing(Client(work.api, work.network)) as client:
+        with closing(Client(work.api, work.network, chunk=walk.chunk)) as client:
             pages = walked(client, work.collection.of_part(walk.part), walk.params, walk.order, walk.stretch)
             onward = yield from _batches(partition.value, pages, work)
             if walk.stretch is not None:

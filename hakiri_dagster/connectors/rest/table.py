@@ -138,14 +138,14 @@ class RestTable:
     ) -> Reading:
         first = slices[0].bounds if slices else None
         if isinstance(first, Segment) and self.pages_a_segment is not None:
-            stretch = Walk(stretch=Stretch(first.after, self.pages_a_segment))
+            stretch = Walk(stretch=Stretch(first.after, self.pages_a_segment), chunk=slices[0].chunk.key)
             return Reading(self._rows(spark, schema, [stretch], ONWARD_COLUMN), schema, has_malformed=True)
         if cursor is None or self.asked is None:
-            everything = [Walk(part=part) for part in self._parts]
+            everything = [Walk(part=part, chunk=_only_chunk(slices)) for part in self._parts]
             return Reading(self._rows(spark, schema, everything), schema, has_malformed=True)
         by = Cursor.of(schema, cursor, self.label)
         ranges = _ranges(slices, apart=self.asked.asks_apart)
-        rows = self._rows(spark, schema, [self._walk(one, by) for one in ranges], WALK, LINE_COLUMN)
+        rows = self._rows(spark, schema, [self._walk(one, by, slices) for one in ranges], WALK, LINE_COLUMN)
         told = self.asked.asks_apart or bool(self.hint.parts)
         return Reading(_within(rows, schema, by, ranges, told=told), schema, has_malformed=True)
 
@@ -215,10 +215,11 @@ class RestTable:
         pages = pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), verbatim, columns))
         return pages.coalesce(self.max_connections) if len(walks) > self.max_connections else pages
 
-    def _walk(self, one: Range, by: Cursor) -> Walk:
+    def _walk(self, one: Range, by: Cursor, slices: Sequence[Slice]) -> Walk:
         assert self.asked is not None, "only ranges of a cursor are asked for"
         order = self.asked.order_of(PositionOf(self.collection.cursor_member or by.name, by.kind), one.interval)
-        return Walk(self.asked.asked(one.interval), order, one.part)
+        served = _only_chunk([slices[index] for index, _ in one.slices])
+        return Walk(self.asked.asked(one.interval), order, one.part, chunk=served)
 
 
 def _end(client: Client, collection: Collection, params: Pairs) -> Page:
@@ -240,6 +241,10 @@ def _refusals() -> Iterator[None]:
         yield
     except SourceError as error:
         raise _Refused(error) from None
+
+
+def _only_chunk(slices: Sequence[Slice]) -> str:
+    return slices[0].chunk.key if len(slices) == 1 else ""
 
 
 def _ranges(slices: Sequence[Slice], *, apart: bool) -> list[Range]:

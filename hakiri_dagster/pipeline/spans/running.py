@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
@@ -58,7 +58,9 @@ class RunningSpans:
     def reading(self, chunks: int) -> Iterator[Done]:
         """Spark may be done with it long before all its chunks are published."""
         told = {**attributes.of_table(self._way), "hakiri.read.chunks": chunks}
-        span = _EndedOnce(self.run.child(f"read {self._way.table.label}", told))
+        before = waited_ms(self._way)
+        child = self.run.child(f"read {self._way.table.label}", told)
+        span = _EndedOnce(child, lambda: self._shared_wait_told(child, before))
         try:
             yield span.done
         except HakiriError as error:
@@ -108,7 +110,7 @@ class RunningSpans:
     def _settled(
         self, key: str, told: Attributes, *, why: str | None = None, replaces: Sequence[LedgerEntry] = ()
     ) -> None:
-        way, claim, now = self._way, self._claims[key], time.time_ns()
+        way, claim, now = self._way, self._claims.get(key), time.time_ns()  # none of a part that was never read
         began = self.began.pop(key, now)
         times = attributes.of_times(
             (now - began) // _MILLISECOND, self._waited(key), self._pace.settled(time.monotonic())
@@ -116,14 +118,14 @@ class RunningSpans:
         span = self._chunk(
             key,
             {
-                **attributes.of_claim(claim, cursor_of(way.table), self._kind),
+                **({} if claim is None else attributes.of_claim(claim, cursor_of(way.table), self._kind)),
                 **told,
                 **times,
                 **attributes.of_earlier_loads([entry.load_id for entry in replaces]),
             },
             began=began,
             replaces=replaces,
-            span_id=self._links.chunk_span_id(way.run_id, key, claim.attempt),
+            span_id=None if claim is None else self._links.chunk_span_id(way.run_id, key, claim.attempt),
         )
         if why is not None:
             span.failed(why)
@@ -151,6 +153,10 @@ class RunningSpans:
         """None where nobody can tell just now."""
         return waited_ms(self._way, key) if self._way.has_budgets else 0
 
+    def _shared_wait_told(self, span: Span, before: int | None) -> None:
+        if before is not None and (now := waited_ms(self._way)) is not None:
+            span.tell({"hakiri.read.wait_ms": now - before})
+
     def _hook(self, ran: HookRun) -> None:
         began = time.time_ns() - round(ran.seconds * _SECOND)
         told = {**attributes.of_table(self._way), **attributes.of_hook(ran)}
@@ -161,8 +167,9 @@ class RunningSpans:
 
 
 class _EndedOnce:
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, tell_last: Callable[[], None]) -> None:
         self._span = span
+        self._tell_last = tell_last
         self._goes_on = Lock()
 
     def done(self, error: BaseException | None) -> None:
@@ -171,4 +178,5 @@ class _EndedOnce:
         if isinstance(error, HakiriError):
             self._span.tell(attributes.of_error(error))
             self._span.failed(str(error))
+        self._tell_last()
         self._span.ended()

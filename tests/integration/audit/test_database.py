@@ -3,10 +3,11 @@ from __future__ import annotations
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Event
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, QueuePool, text
 
 from hakiri_dagster.audit.database import SQLITE_FILE, AuditDb, open_audit, open_audit_view
 from hakiri_dagster.audit.engine import sqlite_transactions
@@ -97,6 +98,71 @@ def test_a_lock_that_somebody_keeps_is_told_as_transient(tmp_path: Path, monkeyp
         other.execute("ROLLBACK")
         other.close()
         audit.cursors.put("shop", "orders", {})
+
+
+def test_a_lock_that_somebody_keeps_in_postgresql_is_told_as_well(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hakiri_dagster.audit.engine.BUSY_SECONDS", 0.05)
+    with open_audit(database_url, tmp_path) as audit, psycopg.connect(database_url) as other:
+        other.execute("LOCK TABLE hakiri.pipeline_cursor")
+        with pytest.raises(AuditBusy, match="locked by another session") as busy:
+            audit.cursors.put("shop", "orders", {})
+        assert busy.value.kind == "transient"
+        other.rollback()
+        audit.cursors.put("shop", "orders", {})
+
+
+def test_a_client_that_is_lost_in_a_transaction_does_not_hold_up_the_others(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_audit(database_url, tmp_path) as audit:
+        audit.cursors.put("shop", "orders", {"id": 1})
+        monkeypatch.setattr("hakiri_dagster.audit.engine.IDLE_SECONDS", 0.5)
+        with open_audit(database_url, tmp_path) as lost:
+            monkeypatch.undo()
+
+            def dies_here(connection: Connection) -> None:
+                connection.execute(text("UPDATE hakiri.pipeline_cursor SET cursor_json = '{}'"))
+                audit.cursors.put("shop", "orders", {"id": 2})  # which the server lets through when it ends the other
+                connection.execute(text("SELECT 1"))
+
+            with pytest.raises(AuditUnavailable, match="ended a session of which it heard nothing"):
+                lost._transactions.write(dies_here)
+        assert audit.cursors.get("shop", "orders") == {"id": 2}
+
+
+def test_settings_of_its_own_in_the_url_are_kept(database_url: str, tmp_path: Path) -> None:
+    url = f"{database_url}?options=-c%20work_mem%3D7MB&keepalives_idle=7"
+    with open_audit(url, tmp_path) as audit:
+        shown = audit._transactions.read(lambda c: c.execute(text("SHOW work_mem")).scalar_one())
+    assert shown == "7MB"
+
+
+def test_more_threads_than_connections_are_told_that_they_wait_for_each_other(audit: AuditDb) -> None:
+    transactions = audit._transactions
+    pool = transactions._engine.pool
+    assert isinstance(pool, QueuePool)
+    pool._timeout = 0.01
+    most = pool.size() + pool._max_overflow
+    began, done = Barrier(most + 1), Event()
+
+    def hold_one() -> None:
+        def work(_: Connection) -> None:
+            began.wait()
+            done.wait()
+
+        transactions.read(work)
+
+    with ThreadPoolExecutor(most) as threads:
+        held = [threads.submit(hold_one) for _ in range(most)]
+        began.wait()
+        try:
+            with pytest.raises(AuditBusy, match="too many threads of this process"):
+                audit.cursors.get("shop", "orders")
+        finally:
+            done.set()
+        assert [one.result() for one in held] == [None] * most
 
 
 def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path: Path) -> None:
