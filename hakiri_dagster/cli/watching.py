@@ -15,6 +15,8 @@ from hakiri_dagster.cli.screen import screen
 from hakiri_dagster.errors import HakiriError
 
 SECONDS_BETWEEN_LOOKS = 1.0
+_REST_FOR_WORK = 9.0
+"""A look at a hundred thousand chunks takes a while: it is to leave the machine to those who load them."""
 
 Seen = TypeVar("Seen")
 
@@ -25,6 +27,7 @@ def watch(look: Callable[[], Seen], show: Callable[[Seen], None], *, seconds: fl
     trouble: str | None = None
     try:
         while True:
+            began = time.monotonic()
             try:
                 seen = look()
             except HakiriError as error:
@@ -38,7 +41,7 @@ def watch(look: Callable[[], Seen], show: Callable[[Seen], None], *, seconds: fl
                 if seen != shown:
                     show(seen)
                     shown = seen
-            time.sleep(seconds)
+            time.sleep(max(seconds, _REST_FOR_WORK * (time.monotonic() - began)))
     except KeyboardInterrupt:
         return
 

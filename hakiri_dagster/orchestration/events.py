@@ -70,8 +70,8 @@ def progress_metadata(told: ToldProgress | None) -> Metadata:
         "chunks_running": table.running,
         "chunks_pending": table.pending,
         "chunks_failed": table.failed,
-        "rows_per_sec": table.rows_per_sec,
-        "bytes_per_sec": table.bytes_per_sec,
+        "rows_per_sec": table.recent.rows_per_sec,
+        "bytes_per_sec": table.recent.bytes_per_sec,
         "eta_seconds": table.eta_seconds,
         "rate_budget_used_pct": told.rate_budget_used_pct,
     }

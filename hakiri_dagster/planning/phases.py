@@ -53,11 +53,21 @@ class Owed:
     @classmethod
     def of(cls, state: ChunkState) -> Owed:
         mark, bounds = state.cursor_committed, state.bounds
-        loaded = state.load_id is not None or bool(state.carried_from) or mark is not None
-        lower = bounds.interval.lower if isinstance(bounds, CursorRange) else None
-        begins, again = lower if mark is None else mark, state.is_rewound or state.gap
-        if loaded and not again and state.completed_at is not None:
-            loaded_at = to_position(state.completed_at)
+        return cls.told(
+            mark=mark,
+            lower=bounds.interval.lower if isinstance(bounds, CursorRange) else None,
+            loaded=state.load_id is not None or bool(state.carried_from) or mark is not None,
+            again=state.is_rewound or state.gap,
+            completed_at=state.completed_at,
+        )
+
+    @classmethod
+    def told(
+        cls, *, mark: int | None, lower: int | None, loaded: bool, again: bool, completed_at: datetime | None
+    ) -> Owed:
+        begins = lower if mark is None else mark
+        if loaded and not again and completed_at is not None:
+            loaded_at = to_position(completed_at)
             begins = loaded_at if begins is None else max(begins, loaded_at)
         return cls(begins, not loaded, again)
 
