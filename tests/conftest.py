@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
@@ -22,6 +23,10 @@ TEMPLATE = "pristine"
 
 # No JVM of the tests lives long enough to earn back what the second compiler costs it: a third of a cold load.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
+# How long an example takes is the machine's affair.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 _database_numbers = count(1)
 

@@ -192,10 +192,10 @@ class SimulatedTable:
 
     def assert_equal_to_source(self) -> None:
         """Rows before the start are left alone: they may be there, once, or not."""
-        owed = Counter(row for row in self.rows() if self._is_owed(row))
-        assert Counter(row for row in self.target if self._is_owed(row)) == owed
+        owed = Counter(row for row in self.rows() if self.is_owed(row))
+        assert Counter(row for row in self.target if self.is_owed(row)) == owed
         assert max(Counter(self.target).values(), default=0) <= 1
         assert set(self.target) <= {*self.rows(), *self.corrected}
 
-    def _is_owed(self, row: Row) -> bool:
+    def is_owed(self, row: Row) -> bool:
         return row.cursor is None or self.start_from is None or row.cursor >= self.start_from

@@ -114,6 +114,19 @@ def test_a_start_after_all_rows_that_is_taken_back_comes_to_rest() -> None:
     table.assert_equal_to_source()
 
 
+def test_a_window_that_an_earlier_plan_has_covered_in_its_middle_comes_to_rest() -> None:
+    table = SimulatedTable("timestamp", now=NOON, window="1mo")
+    table.source.append(Row("first", NOON))
+    table.apply()
+    table.now += 14 * DAY
+    table.source.append(Row("slip", table.now + DAY))
+    table.apply()
+    table.window = "30d"
+    table.source.append(Row("later slip", table.now + 2 * DAY))
+    table.converge(most=2)
+    table.assert_equal_to_source()
+
+
 def test_rows_without_a_cursor_are_due_when_their_number_changes() -> None:
     table = _ids()
     table.source.append(Row("null", None))
@@ -347,7 +360,7 @@ class _History:
 
     def correct(self) -> None:
         """A row becomes another at the source, which nothing but a rewind tells."""
-        rows = [row for row in self.table.source if row.cursor is not None]
+        rows = [row for row in self.table.source if row.cursor is not None and self.table.is_owed(row)]
         if not rows:
             return
         row = self.data.draw(st.sampled_from(rows))
