@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from hakiri_dagster.planning.states import ChunkState, DueSlice, published
 _C: Final = PIPELINE_CHUNKS.c
 _ROWS_AT_ONCE: Final = 5_000
 """A row is a few hundred bytes in the database, and some thousand on its way there."""
+_TOLD: Final = ("completed_at", "bytes", "winning_attempt")
 _FILE_STATES: Final = {
     "pending": "PENDING", "running": "PROCESSING", "done": "COMMITTED", "failed": "FAILED",
 }  # fmt: skip
@@ -146,16 +148,19 @@ class ChunkStore(ChunkReader):
 
 
 def save_states(connection: Connection, pipeline_id: str, table: str, states: Sequence[ChunkState]) -> None:
-    def freed(proposed: Proposed) -> Values:
+    def also(proposed: Proposed) -> Values:
         kept = or_(proposed["status"] == "running", _C.status != "running")  # by an attempt, or by a replay
-        return {name: case((kept, _C[name]), else_=null()) for name in _free()}
+        freed = {name: case((kept, _C[name]), else_=null()) for name in _free()}
+        same = _C.load_id == proposed["load_id"]  # who published it has told more of it meanwhile than the ledger does
+        told = {name: case((same, func.coalesce(_C[name], proposed[name])), else_=proposed[name]) for name in _TOLD}
+        return freed | told
 
     for start in range(0, len(states), _ROWS_AT_ONCE):
         upsert(
             connection,
             PIPELINE_CHUNKS,
             [to_values(pipeline_id, table, state) for state in states[start : start + _ROWS_AT_ONCE]],
-            also=freed,
+            also=also,
             only_if=lambda proposed: _C.attempts <= proposed["attempts"],
         )
 
@@ -185,16 +190,12 @@ def _done_values(claim: Claim, row: Row[Any], outcome: Outcome, now: datetime) -
         load_id=outcome.load_id,
         token=outcome.token,
     )
-    values = to_values(claim.pipeline_id, claim.table, state)
+    winner = f"{claim.holder}/attempt-{claim.attempt}"
+    told = replace(state, bytes=outcome.bytes, completed_at=now, winner=winner)
+    values = to_values(claim.pipeline_id, claim.table, told)
     for name in ("pipeline_id", "table_name", "chunk_id"):
         del values[name]
-    return {
-        **values,
-        "bytes": outcome.bytes,
-        "completed_at": now,
-        "winning_attempt": f"{claim.holder}/attempt-{claim.attempt}",
-        **_free(),
-    }
+    return {**values, **_free()}
 
 
 def _supersede(connection: Connection, claim: Claim) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 from hakiri_dagster.planning.chunks import Bounds, SourceFile
@@ -22,6 +23,12 @@ class LedgerRow(Protocol):
     def cursor_committed(self) -> int | None: ...
     @property
     def rows(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def published_at(self) -> datetime: ...
     @property
     def load_id(self) -> int: ...
     @property
@@ -66,7 +73,8 @@ def after_ledger(states: Sequence[ChunkState], ledger: Sequence[LedgerRow]) -> t
 
 
 def _told(state: ChunkState, row: LedgerRow) -> ChunkState:
-    """A later attempt that still holds the chunk goes on; what the earlier one published counts all the same."""
+    """A later attempt that still holds the chunk goes on; what the earlier one published counts all the same. The
+    ledger knows of the winner its run, not its process."""
     of_last_attempt = row.attempt >= state.attempts
     told = published(
         state,
@@ -82,6 +90,9 @@ def _told(state: ChunkState, row: LedgerRow) -> ChunkState:
         told,
         status="running" if held_by_later else "done",
         attempts=max(state.attempts, row.attempt),
+        bytes=row.bytes,
+        completed_at=row.published_at,
+        winner=f"{row.run_id}/attempt-{row.attempt}",
         from_ledger=True,
     )
 

@@ -24,7 +24,7 @@ class ChunkState:
     `attempt_seen` is that of the last attempt, published or not. `rewind` is the rewind that asked for it again, until
     it is published since. `token`: of a segment, where the next one begins; empty where there is none. `gap`: it was
     published, and the ledger knows nothing of it any more. `from_ledger`: the audit DB does not say so yet. `killed`:
-    of one that `failed`, its last attempt did not end by itself.
+    of one that `failed`, its last attempt did not end by itself. `winner`: the attempt that was published last.
     """
 
     key: str
@@ -37,7 +37,9 @@ class ChunkState:
     seen: str | None = None
     attempt_seen: str | None = None
     rows: int | None = None
+    bytes: int | None = None
     load_id: int | None = None
+    winner: str | None = None
     carried_from: tuple[int, ...] = ()
     supersedes: tuple[str, ...] = ()
     completed_at: datetime | None = None

@@ -18,8 +18,10 @@ from hakiri_dagster.planning.chunks import (
     SourceFile,
     WholeTable,
 )
-from hakiri_dagster.planning.states import ChunkState, DueSlice
+from hakiri_dagster.planning.repair import after_ledger
+from hakiri_dagster.planning.states import ChunkState, DueSlice, to_be_stored
 from tests.integration.audit.conftest import OpenAudit
+from tests.unit.planning.ledger_rows import PUBLISHED_AT, PublishedSlice
 
 OF = ("shop", "orders")
 
@@ -86,6 +88,31 @@ def test_a_done_chunk_knows_what_is_covered_and_who_won(audit: AuditDb, open_aga
     assert (state.status, state.covered, state.cursor_committed) == ("done", (Interval(0, 10),), 10)
     assert (state.seen, state.rows, state.load_id, state.attempts) == ("s1", 7, 5, 1)
     assert state.completed_at is not None
+
+
+def test_what_a_look_at_the_ledger_missed_of_a_publish_takes_nothing_of_it_back(audit: AuditDb) -> None:
+    """It has read the chunks before the publish and the ledger after it, and writes down what it makes of that."""
+    (claim,) = _claim(audit.chunks, _planned(audit, 1)).claimed
+    seen = audit.chunks.states(*OF)
+    audit.chunks.done(claim, _published(5, committed=10))
+    (told,) = audit.chunks.states(*OF)
+    row = PublishedSlice("c000", seen[0].bounds, 7, 10, 5, 1, bytes=70, published_at=PUBLISHED_AT)
+    audit.chunks.save(*OF, to_be_stored(after_ledger(seen, [row]), {state.key: state for state in seen}))
+    assert audit.chunks.states(*OF) == (told,)
+    assert told.completed_at is not None
+    assert (told.bytes, told.winner) == (70, "worker-1/attempt-1")
+
+
+def test_a_publish_that_its_attempt_could_not_tell_is_told_by_the_ledger(audit: AuditDb) -> None:
+    (first,) = _claim(audit.chunks, _planned(audit, 1)).claimed
+    audit.chunks.done(first, _published(4))
+    _claim(audit.chunks, _slices(audit.chunks.states(*OF)), "worker-2")
+    seen = audit.chunks.states(*OF)
+    row = PublishedSlice("c000", seen[0].bounds, 9, 10, 5, 2, bytes=90, run_id="run-2", published_at=PUBLISHED_AT)
+    before = replace(row, rows=7, load_id=4, attempt=1, superseded=True)
+    audit.chunks.save(*OF, to_be_stored(after_ledger(seen, [row, before]), {state.key: state for state in seen}))
+    (told,) = audit.chunks.states(*OF)
+    assert (told.rows, told.bytes, told.winner, told.completed_at) == (9, 90, "run-2/attempt-2", PUBLISHED_AT)
 
 
 def test_done_told_twice_is_heard_once_and_a_stranger_is_not_heard(audit: AuditDb) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from hakiri_dagster.planning.chunks import Bounds
+
+PUBLISHED_AT = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,9 @@ class PublishedSlice:
     attempt: int
     superseded: bool = False
     token: str | None = None
+    bytes: int = 70
+    run_id: str = "run"
+    published_at: datetime = PUBLISHED_AT
 
 
 def told(rows: Iterable[PublishedSlice], loads: Collection[int]) -> list[PublishedSlice]:

@@ -7,7 +7,9 @@ import pytest
 
 from hakiri_dagster.planning.chunks import WholeTable
 from hakiri_dagster.planning.due_full import due_full
+from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.states import ChunkState, Due
+from tests.unit.planning.ledger_rows import PublishedSlice
 
 NOW = datetime(2026, 11, 18, 12, 7, tzinfo=UTC)
 LOADED = ChunkState(
@@ -37,6 +39,14 @@ def test_a_whole_table_is_due_when_its_files_changed_or_its_schedule_ticked(
     found = _due(LOADED, fingerprint=fingerprint, schedule=schedule)
     assert bool(found.slices) is due
     assert [slice_.seen for slice_ in found.slices] == ([fingerprint] if due else [])
+
+
+def test_a_publish_that_only_the_ledger_tells_of_counts_from_when_it_was_published() -> None:
+    held = replace(LOADED, status="running", completed_at=None)
+    ledger = [PublishedSlice("full", WholeTable(), 3, None, 1, 1, published_at=NOW - timedelta(minutes=5))]
+    (state,) = after_ledger([held], ledger)
+    assert not _due(state, schedule="every 15m").slices
+    assert _due(state, schedule="every 1m").slices
 
 
 def test_a_failed_load_is_due_whatever_the_fingerprint_says() -> None:

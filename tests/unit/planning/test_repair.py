@@ -7,7 +7,7 @@ import pytest
 from hakiri_dagster.planning.chunks import CursorRange, Interval, SourceFile, WholeTable
 from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.states import ChunkState, ChunkStatus
-from tests.unit.planning.ledger_rows import PublishedSlice
+from tests.unit.planning.ledger_rows import PUBLISHED_AT, PublishedSlice
 
 WINDOW = CursorRange(Interval(0, 10))
 HELD = ChunkState("w", WINDOW, "running", attempts=2, generation=1, seen="old", attempt_seen="new", load_id=1)
@@ -21,6 +21,7 @@ def test_a_publish_that_the_audit_db_missed_is_done() -> None:
     (state,) = after_ledger([HELD], [FIRST, ROW])
     assert (state.status, state.covered, state.seen, state.load_id) == ("done", (Interval(0, 10),), "new", 2)
     assert state.from_ledger
+    assert (state.bytes, state.winner, state.completed_at) == (70, "run/attempt-2", PUBLISHED_AT)
 
 
 def test_what_an_earlier_attempt_published_counts_while_a_later_one_goes_on() -> None:
