@@ -23,6 +23,7 @@ from hakiri_dagster.audit.schema import (
     RATE_BUDGET,
     REWIND,
     REWOUND_CHUNK,
+    RUN_OPEN,
     SCHEMA_LOG,
     SOURCE_LOOK,
     TABLE_STATE,
@@ -99,6 +100,11 @@ def _source_looks(connection: Connection) -> None:
     METADATA.create_all(connection, [SOURCE_LOOK])
 
 
+def _open_runs(connection: Connection) -> None:
+    """They are looked for twice a minute, among all that ever ran."""
+    RUN_OPEN.create(connection, checkfirst=True)
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -116,6 +122,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _source_upper,
     _cursor_kinds,
     _source_looks,
+    _open_runs,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal
 from uuid import uuid4
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from hakiri_dagster.audit.claiming import HolderIsDead
 from hakiri_dagster.audit.engine import Transactions
-from hakiri_dagster.audit.schema import PIPELINE_RUN
+from hakiri_dagster.audit.schema import BUDGET_USE, PIPELINE_RUN
 from hakiri_dagster.audit.upserts import upsert
 from hakiri_dagster.errors import ErrorKind
 
@@ -19,6 +19,10 @@ RunStatus = Literal["pending", "running", "success", "failed", "partial"]
 
 WHOLE_PIPELINE: Final = ""
 """The `table_name` of a run that is not of one table."""
+
+USES_KEPT_FOR: Final = timedelta(days=90)
+_FORGOTTEN_WITHIN: Final = timedelta(days=30)
+"""After a longer rest some are left: rows that nobody asks for, and no more come."""
 
 _C: Final = PIPELINE_RUN.c
 _RECORD: Final = [column for column in _C if column.name != "holder_node"]
@@ -127,21 +131,30 @@ class RunStore(RunReader):
         error_kind: ErrorKind | None = None,
         error_message: str | None = None,
     ) -> None:
-        statement = update(PIPELINE_RUN).where(
-            _C.run_id == run_id, _C.pipeline_id == pipeline_id, _C.table_name == table
-        )
-        self._transactions.write(
-            lambda c: c.execute(
-                statement.values(
-                    ended_at=self._transactions.now(c),
-                    status=status,
-                    row_count=rows,
-                    bytes=bytes_,
-                    error_kind=error_kind,
-                    error_msg=error_message,
-                )
-            )
-        )
+        """What earlier runs were given by budgets is forgotten after a while; the runs themselves are kept."""
+        told = {"status": status, "row_count": rows, "bytes": bytes_}
+        error = {"error_kind": error_kind, "error_msg": error_message}
+        of_run = (_C.run_id == run_id, _C.pipeline_id == pipeline_id, _C.table_name == table)
+
+        def work(connection: Connection) -> None:
+            now = self._transactions.now(connection)
+            connection.execute(update(PIPELINE_RUN).where(*of_run).values(**told, **error, ended_at=now))
+            _forget_budget_uses(connection, pipeline_id, table, now)
+
+        self._transactions.write(work)
+
+
+def _forget_budget_uses(connection: Connection, pipeline_id: str, table: str, now: datetime) -> None:
+    """There may be a row for each chunk of each run. Of a few runs at a time, found by their index: whoever has run
+    since the last time is older by now."""
+    of_table = (_C.pipeline_id == pipeline_id, _C.table_name == table)
+    old = select(_C.run_id).where(
+        *of_table, _C.started_at < now - USES_KEPT_FOR, _C.started_at > now - USES_KEPT_FOR - _FORGOTTEN_WITHIN
+    )
+    uses = BUDGET_USE.c
+    connection.execute(
+        delete(BUDGET_USE).where(uses.pipeline_id == pipeline_id, uses.table_name == table, uses.run_id.in_(old))
+    )
 
 
 def _close_dead(

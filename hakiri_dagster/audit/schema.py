@@ -79,6 +79,10 @@ PIPELINE_RUN: Final = Table(
     PrimaryKeyConstraint("run_id", "pipeline_id", "table_name"),
     Index("pipeline_run_recent", "pipeline_id", "table_name", "started_at"),
 )
+OPEN_RUN: Final = PIPELINE_RUN.c.status == "running"
+RUN_OPEN: Final = Index(
+    "pipeline_run_open", PIPELINE_RUN.c.holder_node, sqlite_where=OPEN_RUN, postgresql_where=OPEN_RUN
+)
 
 AS_IT_WAS: Final = (
     "generation", "predicate", "status", "attempts", "started_at", "completed_at", "cursor_committed", "covered",

@@ -61,7 +61,11 @@ def test_steps_that_are_missing_are_taken_in_one_transaction(tmp_path: Path) -> 
 def test_an_audit_db_of_the_first_version_learns_who_runs_a_run(
     audit: AuditDb, audit_url: str | None, tmp_path: Path
 ) -> None:
-    back = ["ALTER TABLE {}pipeline_run DROP COLUMN holder_node", "UPDATE {}audit_version SET version = 1"]
+    back = [
+        "DROP INDEX {}pipeline_run_open",
+        "ALTER TABLE {}pipeline_run DROP COLUMN holder_node",
+        "UPDATE {}audit_version SET version = 1",
+    ]
     with (
         psycopg.connect(audit_url, autocommit=True)
         if audit_url

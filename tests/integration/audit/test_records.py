@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from sqlalchemy import update
 
 from hakiri_dagster.audit.claims import Outcome
 from hakiri_dagster.audit.database import AuditDb
+from hakiri_dagster.audit.rate_budgets import BudgetOf, Use, User
+from hakiri_dagster.audit.schema import PIPELINE_RUN
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
 from hakiri_dagster.planning.phases import Sla
+from hakiri_dagster.planning.rate_window import Given
 from hakiri_dagster.planning.source_files import FileVersion, touched_by
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice
 from hakiri_dagster.planning.windows import to_position
@@ -55,6 +60,30 @@ def test_runs_are_recorded_and_the_newest_comes_first(audit: AuditDb) -> None:
     assert oldest.started_at <= oldest.ended_at <= newest.started_at
     assert len(audit.runs.recent("shop")) == 3
     assert audit.runs.recent("shop", limit=1)[0].table == "customers"
+
+
+def test_what_budgets_gave_to_runs_is_forgotten_when_it_is_old_and_the_runs_are_kept(audit: AuditDb) -> None:
+    def use(run_id: str) -> None:
+        user = User(run_id, OF[1], "c1")
+        answer, _ = audit.rate_budgets.ask(BudgetOf("shop"), Rate(60, 60), "me")
+        assert isinstance(answer, Given)
+        audit.rate_budgets.ended(BudgetOf("shop"), Rate(60, 60), answer.number, user, wait_ms=5)
+
+    def begun(run_id: str, days_ago: int) -> None:
+        _start(audit, run_id, *OF)
+        use(run_id)
+        moment = datetime.now(UTC) - timedelta(days=days_ago)
+        put = update(PIPELINE_RUN).where(PIPELINE_RUN.c.run_id == run_id).values(started_at=moment)
+        audit._transactions.write(lambda c: c.execute(put))
+
+    for run_id, days_ago in (("old", 91), ("recent", 89)):
+        begun(run_id, days_ago)
+    _start(audit, "now", *OF)
+    audit.runs.finish("now", *OF, status="success", rows=1, bytes_=1)
+    assert audit.rate_budgets.uses("old", *OF) == {}
+    assert audit.rate_budgets.uses("recent", *OF) == {"c1": Use(requests=1, wait_ms=5)}
+    assert audit.rate_budgets.waited_ms("recent", *OF, "c1") == 5
+    assert len(audit.runs.recent(*OF)) == 3
 
 
 def test_a_retried_run_begins_anew(audit: AuditDb) -> None:
