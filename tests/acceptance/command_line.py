@@ -162,7 +162,7 @@ def name_of(process: psutil.Process) -> str:
         return ""
 
 
-def eventually(happened: Callable[[], bool], within: float = PATIENCE) -> bool:
+def eventually(happened: Callable[[], object], within: float = PATIENCE) -> bool:
     """For what another process does and tells nobody of."""
     deadline = time.monotonic() + within
     while not happened():

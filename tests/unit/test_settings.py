@@ -13,6 +13,10 @@ def test_an_empty_environment_gives_the_defaults() -> None:
     assert Settings.from_env({}) == Settings()
 
 
+def test_a_lease_lasts_ten_minutes() -> None:
+    assert Settings().lease_ttl_seconds == 600
+
+
 def test_an_empty_value_means_the_default() -> None:
     empty = dict.fromkeys(
         ["HAKIRI_SPARK", "HAKIRI_LEASE_TTL", "HAKIRI_RETRIES", "HAKIRI_RETRY_BASE", "HAKIRI_SPARK_CONF"], ""

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+import psycopg
 import pytest
 
 from hakiri_dagster.audit.chunks import ChunkStore
 from hakiri_dagster.audit.claims import Claim, Claims, DeadAttempt, Failure, Outcome
-from hakiri_dagster.audit.database import AuditDb
+from hakiri_dagster.audit.database import AuditDb, open_audit
 from hakiri_dagster.errors import LeaseLost
 from hakiri_dagster.planning.chunks import (
     Chunk,
@@ -79,6 +81,15 @@ def test_a_claim_is_for_one_worker_only(audit: AuditDb) -> None:
     assert [claim.key for claim in first.claimed] == ["c000", "c001"]
     assert [claim.key for claim in second.claimed] == ["c002"]
     assert [(busy.key, busy.holder) for busy in second.busy] == [("c000", "worker-1"), ("c001", "worker-1")]
+
+
+def test_a_claim_does_not_wait_for_chunks_that_somebody_is_just_claiming(database_url: str, tmp_path: Path) -> None:
+    with open_audit(database_url, tmp_path) as audit, psycopg.connect(database_url) as other:
+        slices = _planned(audit, 2)
+        other.execute("SELECT FROM hakiri.pipeline_chunks WHERE chunk_id = 'c000' FOR UPDATE")
+        claims = _claim(audit.chunks, slices)
+        assert [claim.key for claim in claims.claimed] == ["c001"]
+        assert [busy.key for busy in claims.busy] == ["c000"]
 
 
 def test_a_done_chunk_knows_what_is_covered_and_who_won(audit: AuditDb, open_again: OpenAudit) -> None:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import dagster as dg
+import psycopg
 import pytest
+from sqlalchemy import Table, select
 
 from hakiri_dagster.audit.chunks import ChunkStore
+from hakiri_dagster.audit.database import open_audit
+from hakiri_dagster.audit.schema import PASS_PLACE, PIPELINE_CHUNKS
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.errors import AuditUnavailable
+from tests.acceptance.command_line import eventually
 from tests.integration.orchestration.conftest import ShopProject
 
 Declare = Callable[..., ShopProject]
@@ -289,6 +297,35 @@ class TestCrashesAndRivals:
         here = ProcessIdentity.current()
         self._claimed_by(shop, str(ProcessIdentity(here.host, here.boot_id, here.pid, "0")))
         assert shop.apply()["orders"]["chunks"]["done"] == 1
+
+    def test_leases_and_the_place_of_a_pass_are_renewed_for_as_long_as_a_load_takes(self, csv_shop: Declare) -> None:
+        shop = csv_shop()
+        shop.file("data/orders.csv", order_lines((1, "2024-01-05", "1")))
+        shop.apply()
+        shop.file("data/orders.csv", order_lines((2, "2024-01-06", "2")))
+        shop.settings = replace(shop.settings, lease_ttl_seconds=3)
+
+        def leased_until(table: Table) -> datetime | None:
+            with open_audit(None, shop.root / ".hakiri") as audit:
+                held = select(table.c.leased_until).where(table.c.leased_until.is_not(None))
+                until: datetime | None = audit._transactions.read(lambda c: c.execute(held).scalar())
+                return until
+
+        def later(first: datetime, table: Table) -> bool:
+            return (leased_until(table) or first) > first
+
+        with ThreadPoolExecutor(1) as pool, psycopg.connect(shop.url) as other:
+            other.execute("LOCK TABLE raw.orders")
+            applied = pool.submit(shop.apply)
+            try:
+                for table in (PIPELINE_CHUNKS, PASS_PLACE):
+                    assert eventually(partial(leased_until, table))
+                    first = leased_until(table)
+                    assert first is not None
+                    assert eventually(partial(later, first, table))
+            finally:
+                other.rollback()
+            assert applied.result()["orders"]["chunks"]["done"] == 1
 
     @staticmethod
     def _claimed_by(shop: ShopProject, holder: str) -> None:

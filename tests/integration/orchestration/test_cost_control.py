@@ -57,6 +57,27 @@ def test_every_block_that_is_written_is_counted(shop: ShopProject) -> None:
     assert [use.writes for use in uses.values()] == [1, 1]
 
 
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_as_many_passes_of_a_pipeline_are_at_work_as_it_says(
+    shop: ShopProject, monkeypatch: pytest.MonkeyPatch, parallelism: int
+) -> None:
+    declare(shop, parallelism=parallelism)
+    shop.file("manifests/hakiri.toml", "[project]\nmax_parallel_chunks = 9\n")
+    with shop.runtime() as runtime:
+        places = runtime.audit.pass_places
+        sibling = PassOf("shop", "customers", str(ProcessIdentity.current()), parallelism, 9)
+        held = places.ask(sibling, lambda _: False, number=None, ttl_seconds=600)
+        waited: list[float] = []
+
+        def end_it(seconds: float) -> None:
+            waited.append(seconds)
+            places.give_back(held.number)
+
+        monkeypatch.setattr(pass_place, "time", SimpleNamespace(sleep=end_it))
+        assert shop.apply()["orders"]["rows"] == 2
+    assert bool(waited) is (parallelism == 1)
+
+
 def test_a_pass_waits_until_another_one_has_ended(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(shop)
     with shop.runtime() as runtime:

@@ -33,6 +33,7 @@ from tests.integration.orchestration.test_rest_parts import (
     statuses,
     with_history,
 )
+from tests.span_receiver import span_receiver
 
 OF_LINUX = "torvalds~2Flinux|"
 WINDOWS = "forge/issues"
@@ -111,6 +112,27 @@ def test_who_asks_for_it_by_name_is_told_why_not(shop: ShopProject) -> None:
             shop.again("issues", *keys)
         assert set(statuses(shop).values()) == {"done"}
         assert issues(shop) == of(forge)
+
+
+def test_who_follows_the_run_sees_that_it_was_not_loaded_and_that_the_others_were(
+    shop: ShopProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forge = with_history()
+    with forging(shop, forge, **CURSOR), span_receiver() as receiver:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)  # the exporter reads it by itself, too
+        shop.settings = replace(shop.settings, telemetry={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint})
+        shop.apply()
+        receiver.take()
+        (of_linux, *_), (of_python, *_) = (
+            [key for key in statuses(shop) if key.startswith(begins)] for begins in (OF_LINUX, "python")
+        )
+        forge.gone.add(LINUX)
+        with pytest.raises(AssertionError, match=r"Failure: forge/issues: 1 chunk\(s\) failed"):
+            shop.again("issues", of_linux, of_python)
+        spans = {span.attributes.get("hakiri.chunk_id"): span for span in receiver.take() if span.kind == "chunk"}
+    assert spans[of_python].attributes["hakiri.chunk.outcome"] == "published"
+    assert spans[of_linux].attributes["hakiri.chunk.outcome"] == "failed"
+    assert "answered 404" in (spans[of_linux].error or "")
 
 
 def test_one_that_answers_who_looks_and_refuses_who_reads_fails_alone(shop: ShopProject) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from hakiri_dagster.cli.explain import document, explain
-from hakiri_dagster.planning.plan import LoadChunks, ProjectPlan, StartedBy, TablePlan
+from hakiri_dagster.planning.plan import Limits, LoadChunks, ProjectPlan, StartedBy, TablePlan
 
 WEBHOOK = "webhook: POST /hooks/shop, signed (github)"
 
@@ -13,3 +13,14 @@ def test_a_plan_tells_what_starts_a_pipeline_whether_anything_is_due_or_not() ->
         plan = ProjectPlan((table,), started_by=started_by)
         assert explain(plan).count(f"shop: started by {WEBHOOK}") == 1
         assert document(plan)["pipelines"][0]["triggers"] == [WEBHOOK]
+
+
+def test_a_plan_tells_all_that_is_limited_before_rows_move() -> None:
+    table = TablePlan("shop", "orders", "raw.orders", "append", is_new=False, stages=(LoadChunks(("full",), None),))
+    limits = Limits("shop", rate_budget="60/min", destination_writes_per_sec=50, parallelism=3)
+    plan = ProjectPlan((table,), limits=(limits,), max_parallel_chunks=4)
+    assert explain(plan).splitlines()[:3] == [
+        "at most 4 pass(es) at once, over all pipelines (max_parallel_chunks)",
+        "shop: at most 60/min requests to the source, of all workers together (rate_budget)",
+        "shop: at most 50/s blocks of rows to the destination, of all workers together (destination_writes_per_sec)",
+    ]

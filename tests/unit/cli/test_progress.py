@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import io
+import sys
+from typing import NamedTuple
 
-from hakiri_dagster.cli.progress import SECONDS_BETWEEN_LINES, ProgressLines
+import pytest
+
+from hakiri_dagster.cli.progress import SECONDS_BETWEEN_LINES, ProgressLines, progress_shown
 from hakiri_dagster.cli.tally import Tally
 from tests.integration.destinations.postgres.scenario import make_table
 
@@ -24,3 +28,27 @@ def test_a_short_one_tells_nothing_before_its_end() -> None:
     tally.published(table, "full", rows=1, quarantined=0)
     show(table)
     assert told.getvalue() == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_a_bar_a_table_that_grows_with_each_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    table, tally = make_table("append"), Tally()
+    with progress_shown([(table, Looked(("2024-01", "2024-02")))], tally):  # type: ignore[list-item]  # all it asks of a look
+        for chunk, rows in (("2024-01", 1000), ("2024-02", 500)):
+            tally.published(table, chunk, rows=rows, quarantined=0)
+    shown = terminal.getvalue()
+    assert table.label in shown
+    assert "━" in shown
+    assert "2/2" in shown
+    assert "1,500 rows" in shown
+
+
+class Looked(NamedTuple):
+    due_keys: tuple[str, ...]

@@ -15,7 +15,7 @@ from hakiri_dagster.manifest.load_spec import BackupSpec
 from hakiri_dagster.manifest.tables import Table
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
-from tests.integration.destinations.postgres.scenario import Shop, order
+from tests.integration.destinations.postgres.scenario import Shop, order, wait_until_nobody_is_at_work
 
 OLD = [order(1, "ann"), order(2, "bob")]
 NEW = [order(1, "ann"), order(2, "ben"), order(3, "cid")]
@@ -55,13 +55,6 @@ def made_by_the_killed(shop: Shop) -> list[int]:
     found = shop.destination.backups(shop.table)
     assert tables == [(len(found),)]
     return [backup.rows for backup in found if backup.run_id == "killed"]
-
-
-def wait_until_nobody_is_at_work(shop: Shop) -> None:
-    """A backend learns of its client's death when it answers."""
-    ours = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'hakiri:%' AND datname = current_database()"
-    while shop.query(ours):
-        pass
 
 
 def forget_backups(shop: Shop) -> None:

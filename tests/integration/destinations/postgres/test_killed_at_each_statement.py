@@ -13,7 +13,7 @@ import pytest
 
 from hakiri_dagster.destinations.contract import Mark
 from hakiri_dagster.destinations.postgres.modes.registry import MODES
-from hakiri_dagster.errors import DestinationUnavailable
+from hakiri_dagster.errors import DestinationUnavailable, LeaseLost
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.chunks import Slice
@@ -61,11 +61,12 @@ def killed_at(shop: Shop, statement: int, rows: Rows, slice_: Slice = WHOLE) -> 
 
 
 def publish_after_a_kill(shop: Shop, rows: Rows, slice_: Slice = WHOLE) -> None:
-    """As a run does, which tries again what may pass: the dead worker's server process may be on its way out still."""
+    """As runs do, which try again what may pass: the dead worker's server process may be on its way out still, and what
+    it claims as its last may come after our own claim."""
     for tries_left in (2, 1, 0):
         try:
             shop.publish(rows, slice_)
-        except DestinationUnavailable:
+        except (DestinationUnavailable, LeaseLost):
             if not tries_left:
                 raise
         else:

@@ -19,7 +19,7 @@ from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.manifest.tables import Table
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
-from tests.integration.destinations.postgres.scenario import Shop, order, window
+from tests.integration.destinations.postgres.scenario import Shop, order, wait_until_nobody_is_at_work, window
 
 _WORKERS = multiprocessing.get_context("forkserver")
 _WORKERS.set_forkserver_preload([__name__])
@@ -85,6 +85,7 @@ def killed_at(shop: Shop, statement: int) -> str | None:
         proxy.kill(worker.pid)
         worker.join()
         assert worker.exitcode == (0 if proxy.killed_at is None else -signal.SIGKILL)
+        wait_until_nobody_is_at_work(shop)  # what it was killed at has reached the server, which may still be at it
         return proxy.killed_at
 
 
