@@ -100,6 +100,10 @@ class SourceUnavailable(SourceError):
     kind = "transient"
 
 
+class HeldBack(SourceUnavailable):
+    """Nothing was asked of the source: it is not its turn, or whoever asks has no time to wait for it."""
+
+
 class NothingThere(SourceError):
     """No file is where the source's rows should be."""
 

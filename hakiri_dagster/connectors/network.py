@@ -35,8 +35,10 @@ class FreePermits:
 @dataclass(frozen=True, slots=True)
 class Network:
     """`allow_loopback`: this machine itself may be asked, also by http. `authorities`: the certificates (PEM) to trust
-    instead of the machine's. `permits`: one is asked for before every request."""
+    instead of the machine's. `permits`: one is asked for before every request. `hurried`: it is a tick
+    that looks, and cannot wait; what does not answer soon is looked at again by a later one."""
 
     allow_loopback: bool = False
     authorities: Path | None = None
     permits: Permits = field(default_factory=FreePermits)
+    hurried: bool = False

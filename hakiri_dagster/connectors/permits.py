@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import threading
@@ -9,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
@@ -16,13 +18,15 @@ from hakiri_dagster.audit.engine import since_boot
 from hakiri_dagster.audit.places import AuditPlace
 from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetStore, User
 from hakiri_dagster.engine.process_identity import ProcessIdentity, current_boot_id, is_dead
-from hakiri_dagster.errors import AuditError, AuditUnavailable
+from hakiri_dagster.errors import AuditError, AuditUnavailable, HeldBack
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.rate_window import SECOND, Given, Wait
 
 T = TypeVar("T")
 
 PATIENCE_SECONDS: Final = 300.0
+HURRIED_SECONDS: Final = 5.0
+"""Within a tick, for the audit DB and for a permit."""
 _STALE_SECONDS: Final = 60.0
 """A permit whose holder slept so long is given back: its lease must leave time for the request."""
 _KEEP_OPEN_SECONDS: Final = 1.0
@@ -40,10 +44,13 @@ class SharedPermits:
         user: User,
         *,
         patience_seconds: float = PATIENCE_SECONDS,
+        longest_wait: float = math.inf,
         machine: str | None = None,
     ) -> None:
-        self._told = (budget, rate, place, user, patience_seconds, machine or _machine())
-        self._budget, self._rate, self._place, self._user, self._patience_seconds, self._machine = self._told
+        """`patience_seconds`: for the audit DB. `longest_wait`: seconds for a permit, all in all."""
+        self._told = (budget, rate, place, user, patience_seconds, longest_wait, machine or _machine())
+        self._budget, self._rate, self._place, self._user = budget, rate, place, user
+        self._patience_seconds, self._longest_wait, self._machine = self._told[4:]
         self._opening = threading.Lock()
         self._opened: tuple[int, RateBudgetStore, Callable[[], object]] | None = None
 
@@ -74,16 +81,25 @@ class SharedPermits:
                 answer = self._asked(number)
                 if isinstance(answer, Wait):
                     number = answer.number
+                    if wait_ms / 1000 + answer.microseconds / SECOND > self._longest_wait:
+                        raise self._used_up(answer)
                     wait_ms += self._sleep(answer.microseconds / SECOND)
                 elif since_boot() - asked < _STALE_SECONDS:
                     return answer.number, wait_ms
                 else:
                     self._tell(partial(RateBudgetStore.unused, budget=self._budget, number=answer.number))
                     number = None
-        except (KeyboardInterrupt, GeneratorExit, SystemExit):
+        except (HeldBack, KeyboardInterrupt, GeneratorExit, SystemExit):
             if number is not None:
                 self._tell(partial(RateBudgetStore.gone, budget=self._budget, number=number))
             raise
+
+    def _used_up(self, wait: Wait) -> HeldBack:
+        free = datetime.now(UTC) + timedelta(microseconds=wait.freed_in)
+        return HeldBack(
+            f"the budget of {self._rate} requests is used up until about {free:%H:%M:%S} UTC",
+            hint="a tick does not wait for it: a later one looks again",
+        )
 
     def _asked(self, number: int | None) -> Given | Wait:
         """Before it waits it looks whether those are still alive whom it waits for."""
@@ -150,9 +166,17 @@ class SharedPermits:
 
 
 def _restored(
-    budget: BudgetOf, rate: Rate, place: AuditPlace, user: User, patience_seconds: float, machine: str
+    budget: BudgetOf,
+    rate: Rate,
+    place: AuditPlace,
+    user: User,
+    patience_seconds: float,
+    longest_wait: float,
+    machine: str,
 ) -> SharedPermits:
-    return SharedPermits(budget, rate, place, user, patience_seconds=patience_seconds, machine=machine)
+    return SharedPermits(
+        budget, rate, place, user, patience_seconds=patience_seconds, longest_wait=longest_wait, machine=machine
+    )
 
 
 def _machine() -> str:

@@ -8,6 +8,7 @@ import dagster as dg
 
 from hakiri_dagster.audit.database import open_audit_view
 from hakiri_dagster.audit.deliveries import OpenWork
+from hakiri_dagster.connectors.tick_time import TickTime
 from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
 from hakiri_dagster.orchestration.names import DELIVERIES
@@ -45,7 +46,7 @@ def _delivery_sensor(
         if not waiting:
             yield dg.SkipReason("no delivery waits")
             return
-        with Runtime(project, settings) as runtime:
+        with Runtime(project, settings, tick=TickTime.begun()) as runtime:
             batches = Batches(
                 runtime.audit.deliveries, OpenProject(runtime), partitions, context.instance, context.log.info
             )

@@ -13,6 +13,7 @@ from dagster_pyspark import LazyPySparkResource
 from hakiri_dagster.audit.alerts import Alert, AlertRecord
 from hakiri_dagster.audit.looks import Looks
 from hakiri_dagster.connectors.contract import SparkProvider
+from hakiri_dagster.connectors.tick_time import TickTime
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_process, spark_config
 from hakiri_dagster.errors import HakiriError
@@ -59,9 +60,10 @@ class OpenProject:
 
     def plan(self, table: Table) -> Survey:
         """Looks at the source and stores the plan, from which partitions are made when Dagster loads the project."""
-        survey = self._runtime.survey(table)
-        remember(self._runtime.audit, survey, survey.due)
-        return survey
+        with self._runtime.looking(table):
+            survey = self._runtime.survey(table)
+            remember(self._runtime.audit, survey, survey.due)
+            return survey
 
     def looks(self, pending_of: Collection[str]) -> Looks:
         """What sensors remember of sources; `pending_of`: pipelines of which it is asked whether chunks are pending."""
@@ -75,7 +77,8 @@ class OpenProject:
         self._runtime.audit.looks.end(key, said=said, shown=shown, surveyed=surveyed)
 
     def glance(self, table: Table) -> str:
-        return glance(table, self._runtime.source(table), self._runtime.audit, self._runtime.open_spark)
+        with self._runtime.looking(table):
+            return glance(table, self._runtime.source(table), self._runtime.audit, self._runtime.open_spark)
 
     def stamps(self, table: Table) -> tuple[Stamp, ...]:
         return self._runtime.stamps(table)
@@ -132,9 +135,10 @@ def project_resource(project: Project) -> dg.ResourceDefinition:
 
     @contextmanager
     def opened(context: dg.InitResourceContext) -> Iterator[OpenProject]:
+        tick = TickTime.begun() if context.run is None else None
         if context.instance is not None and context.run is not None:
             context.instance.add_run_tags(context.run.run_id, signature(context.run.run_id))
-        with Runtime(project, Settings.from_env()) as runtime:
+        with Runtime(project, Settings.from_env(), tick=tick) as runtime:
             yield OpenProject(runtime)
 
     return dg.ResourceDefinition(opened)

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.connectors.contract import OfFiles, SourceTable, SparkProvider
 from hakiri_dagster.connectors.network import FreePermits, Network, Permits
-from hakiri_dagster.connectors.permits import SharedPermits
+from hakiri_dagster.connectors.permits import HURRIED_SECONDS, SharedPermits
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.connectors.streams import open_stream
+from hakiri_dagster.connectors.tick_time import TickTime, TimedPermits
 from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.destinations.registry import open_destination
 from hakiri_dagster.engine.embedded_postgres import Server, hold
@@ -33,6 +34,7 @@ from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
 from hakiri_dagster.pipeline.live_profile import live_profile
 from hakiri_dagster.pipeline.misses import miss_found
+from hakiri_dagster.pipeline.only_look import only_look
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, refused_plan, started_by, table_plan
 from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey, look
@@ -84,8 +86,13 @@ def _garbage_kept() -> Iterator[None]:
 
 
 class Runtime:
-    def __init__(self, project: Project, settings: Settings, observer: Observer | None = None) -> None:
+    """`tick`: how long sources are looked at, where a tick looks; runs and commands take the time they need."""
+
+    def __init__(
+        self, project: Project, settings: Settings, observer: Observer | None = None, *, tick: TickTime | None = None
+    ) -> None:
         self.project = project
+        self._tick = tick
         self.settings = settings
         self.observer = observer or SilentObserver()
         self._opened = ExitStack()
@@ -143,7 +150,10 @@ class Runtime:
     def network(self, table: Table, run_id: str) -> Network:
         """What the table's source may reach, and how often."""
         permits = self.permits(table, "requests", run_id)
-        return Network(self.settings.webhooks_to_loopback, self.settings.webhook_authorities, permits)
+        if self._tick is not None:
+            permits = TimedPermits(permits, self._tick)
+        hurried = self._tick is not None
+        return Network(self.settings.webhooks_to_loopback, self.settings.webhook_authorities, permits, hurried)
 
     def target_as_source(self, table: Table, as_text: Sequence[str] = ()) -> SourceTable:
         """The target, to be read as a source is. `as_text`: columns that are read as PostgreSQL writes them."""
@@ -188,6 +198,14 @@ class Runtime:
                 return look(table, self.source(table), self.destination(table), self.audit, session)
             except EngineLost:  # says nothing of the table, and the next one who asks gets a new engine
                 return look(table, self.source(table), self.destination(table), self.audit, session)
+
+    @contextmanager
+    def looking(self, table: Table) -> Iterator[None]:
+        """Around a look of a tick's."""
+        if self._tick is not None:
+            self._tick.refuse_when_over(table.label)
+        with only_look(self.project.state_dir, table):
+            yield
 
     def plan(self, tables: Sequence[Table], *, look_for_gaps: bool = False) -> Planned:
         """Asks every table's source and destination; what cannot be asked is told in the plan."""
@@ -271,7 +289,10 @@ class Runtime:
         if rate is None:
             return FreePermits()
         place = audit_place(self.project.audit_url, self.project.state_dir)
-        return SharedPermits(BudgetOf(table.pipeline_id, of), rate, place, User(run_id, table.name))
+        shared = partial(SharedPermits, BudgetOf(table.pipeline_id, of), rate, place, User(run_id, table.name))
+        if self._tick is None:
+            return shared()
+        return shared(patience_seconds=HURRIED_SECONDS, longest_wait=HURRIED_SECONDS)
 
     @property
     def _candidates(self) -> Path:

@@ -74,10 +74,15 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """To be asked again under this number, so many microseconds later."""
+    """To be asked again under this number, so many microseconds later. `freed_in`: when, at the soonest, a permit is
+    given."""
 
     number: int
-    microseconds: int
+    freed_in: int
+
+    @property
+    def microseconds(self) -> int:
+        return min(self.freed_in, LONGEST_WAIT)
 
 
 def measured(microseconds: int) -> int:
@@ -102,9 +107,10 @@ def ask(
     if short <= 0:
         held = (*window.held, Held(number, holder, now + LEASE))
         return replace(window, held=held, queue=others), Given(number)
-    wait = min(max(_freed(window, rate, now, short) - now, 1), LONGEST_WAIT)
-    queue = sorted((*others, Waiter(number, holder, now + wait + LATENESS)), key=lambda one: one.number)
-    return replace(window, queue=tuple(queue)), Wait(number, wait)
+    wait = Wait(number, max(_freed(window, rate, now, short) - now, 1))
+    waiter = Waiter(number, holder, now + wait.microseconds + LATENESS)
+    queue = sorted((*others, waiter), key=lambda one: one.number)
+    return replace(window, queue=tuple(queue)), wait
 
 
 def ended(window: RateWindow, rate: Rate, now: int, number: int) -> RateWindow:

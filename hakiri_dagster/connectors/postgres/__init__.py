@@ -29,7 +29,7 @@ class _Postgres:
         key: Sequence[str] = (),
         network: Network = NO_NETWORK,
     ) -> SourceTable:
-        return PostgresTable(SourceConfig.of(config), name, label)
+        return PostgresTable(SourceConfig.of(config, hurried=network.hurried), name, label)
 
 
 POSTGRES: Connector = _Postgres()

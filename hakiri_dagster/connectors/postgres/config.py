@@ -15,6 +15,15 @@ _DEFAULT_SCHEMA = "public"
 _DEFAULT_CONNECTIONS = 8
 _MOST_CONNECTIONS = 64
 _CONNECT_TIMEOUT_SECONDS = 15
+_HURRIED = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+"""A server that is gone without a word is noticed soon, also in the middle of a statement."""
+_LIMITS_IN_A_HURRY = (("lock_timeout", "5s"), ("statement_timeout", "15s"))
 _KEYS = ("url", "schema", "max_connections", "text_columns")
 
 
@@ -23,6 +32,7 @@ class SourceConfig:
     """`max_connections` bounds how many parts of one table are read at once.
 
     `text_columns` travel in PostgreSQL's own text form: for values that Spark's types cannot hold (`infinity`, NaN).
+    `limits` are settings of a session that gives up soon; without them the role's own hold.
     """
 
     conninfo: str = field(repr=False)
@@ -30,20 +40,25 @@ class SourceConfig:
     schema: str = _DEFAULT_SCHEMA
     max_connections: int = _DEFAULT_CONNECTIONS
     text_columns: frozenset[str] = frozenset()
+    limits: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> SourceConfig:
-        """Without a URL (the embedded server is not up yet) it can name the source, not read it."""
+    def of(cls, config: Mapping[str, Any], *, hurried: bool = False) -> SourceConfig:
+        """Without a URL (the embedded server is not up yet) it can name the source, not read it. `hurried`: it is
+        looked at within a tick."""
         url = config.get("url")
         parameters = conninfo_to_dict(url or "")
         parameters.setdefault("connect_timeout", _CONNECT_TIMEOUT_SECONDS)
         parameters["client_encoding"] = "UTF8"
+        if hurried:
+            parameters |= _HURRIED
         return cls(
             conninfo=make_conninfo("", **parameters),
             place="/".join(_place(parameters)) if url else _EMBEDDED,
             schema=config.get("schema", _DEFAULT_SCHEMA),
             max_connections=config.get("max_connections", _DEFAULT_CONNECTIONS),
             text_columns=frozenset(config.get("text_columns", ())),
+            limits=_LIMITS_IN_A_HURRY if hurried else (),
         )
 
     @property

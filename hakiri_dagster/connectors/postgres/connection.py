@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
 import psycopg
@@ -22,17 +22,15 @@ _SETTINGS = {
     "lc_monetary": "C",
     "jit": "off",
 }
-SESSION_SETTINGS = (
-    sql.SQL("SELECT {}")
-    .format(
-        sql.SQL(", ").join(
-            sql.SQL("set_config({}, {}, true)").format(sql.Literal(name), sql.Literal(value))
-            for name, value in _SETTINGS.items()
-        )
-    )
-    .as_string()
-)
-"""One statement, for the transaction it is run in."""
+
+
+def _settings(pairs: Iterable[tuple[str, str]]) -> str:
+    """One statement, for the transaction it is run in."""
+    calls = (sql.SQL("set_config({}, {}, true)").format(sql.Literal(name), sql.Literal(value)) for name, value in pairs)
+    return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)).as_string()
+
+
+SESSION_SETTINGS = _settings(_SETTINGS.items())
 
 
 def connect(config: SourceConfig, where: str) -> Connection[TupleRow]:
@@ -47,5 +45,5 @@ def connect(config: SourceConfig, where: str) -> Connection[TupleRow]:
 @contextmanager
 def source_transaction(config: SourceConfig, where: str) -> Iterator[Connection[TupleRow]]:
     with source_errors(config, where), closing(connect(config, where)) as connection:
-        connection.execute(SESSION_SETTINGS)
+        connection.execute(_settings([*_SETTINGS.items(), *config.limits]))
         yield connection

@@ -38,6 +38,8 @@ _HINTS = {
     "42703": "the table's columns have changed; the next plan reads them anew",
     "57014": "raise the role's statement_timeout on the source, or load smaller chunks",
 }
+_CANCELED = "57014"
+_TOO_SLOW_FOR_A_TICK = "a tick waits no longer for what the source holds; an index on the cursor makes that quick"
 _ADBC_NOISE = re.compile(r"^.*?(?=(?:ERROR|FATAL):)|^\[libpq\] |\s*Query was:.*|\.? ?SQLSTATE: \w+\s*$", re.DOTALL)
 
 
@@ -50,6 +52,8 @@ def failure(error: Exception, config: SourceConfig, where: str | None = None) ->
             return SourceError(what, where=where, hint=hint)
     if state is None and _CONNECTION_LOST.search(str(error)):
         return SourceUnavailable(what, where=where, hint="is the server up, and reachable from here?")
+    if state == _CANCELED and config.limits:
+        return SourceUnavailable(what, where=where, hint=_TOO_SLOW_FOR_A_TICK)
     if state is not None and _TRANSIENT_STATES.fullmatch(state):
         return SourceUnavailable(what, where=where)
     return SourceError(what, where=where, hint=_HINTS.get(state or ""))

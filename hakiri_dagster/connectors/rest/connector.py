@@ -43,7 +43,7 @@ class _Rest:
         api, said = RestConfig.model_validate(dict(config)), EndpointConfig.model_validate(dict(endpoint))
         place = name if path is None else path
         return RestTable(
-            api=api_of(api),
+            api=api_of(api).hurried() if network.hurried else api_of(api),
             collection=collection_of(api, said, place, has_key=bool(key)),
             asked=cursor_params_of(said.cursor_params),
             columns=dict(columns),

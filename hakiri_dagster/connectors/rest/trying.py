@@ -40,7 +40,8 @@ def tried(
             if wish is not None and wish > patience.longest_retry_after:
                 raise SourceUnavailable(
                     f"{error.what}; it asks to be left alone for {wish:.0f} s",
-                    hint=f"that is more than `retry.longest_retry_after` ({patience.longest_retry_after:g} s): "
+                    hint=patience.way_out
+                    or f"that is more than `retry.longest_retry_after` ({patience.longest_retry_after:g} s): "
                     "run again later, or let it wait longer",
                 ) from None
             pause(draw(0, longest) + (wish or 0))

@@ -20,7 +20,7 @@ from hakiri_dagster.connectors import permits as permits_module
 from hakiri_dagster.connectors.network import FreePermits
 from hakiri_dagster.connectors.permits import SharedPermits
 from hakiri_dagster.engine.postgres_settings import free_port
-from hakiri_dagster.errors import AuditError, AuditFull, AuditUnavailable
+from hakiri_dagster.errors import AuditError, AuditFull, AuditUnavailable, HeldBack
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning import rate_window
 from hakiri_dagster.planning.rate_window import Given, Wait, span
@@ -145,6 +145,20 @@ def test_whoever_was_interrupted_while_it_waited_leaves_the_queue(
         pass
     _, others = audit.rate_budgets.ask(OF, ONE, "host|boot|3|4")
     assert others == {"host|boot|1|2", "host|boot|3|4"}
+
+
+def test_whoever_cannot_wait_so_long_is_told_until_when_and_leaves_the_queue(
+    place: AuditPlace, audit: AuditDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rate = Rate.parse("1/d")
+    audit.rate_budgets.ask(OF, rate, "host|boot|1|2")
+    hurried = pickle.loads(pickle.dumps(SharedPermits(OF, rate, place, USER, longest_wait=5)))
+    with pytest.raises(HeldBack, match=r"the budget of 1/d requests is used up until about \d\d:"), hurried.permit():
+        pass
+    answer, others = audit.rate_budgets.ask(OF, rate, "host|boot|3|4")
+    assert others == {"host|boot|1|2", "host|boot|3|4"}
+    assert isinstance(answer, Wait)
+    assert answer.freed_in > 86_000 * 1_000_000
 
 
 def test_a_permit_that_came_too_late_is_given_back(

@@ -96,7 +96,7 @@ def test_who_is_dead_neither_waits_nor_holds_a_permit_for_long() -> None:
     window, _ = asked(RateWindow(), 0, "dead", rate=one)
     window, _ = asked(window, 0, "dead too", rate=one)
     window, waits = rate_window.ask(window, one, SECOND, "b", dead={"dead", "dead too"})
-    assert waits == Wait(waits.number, LONGEST_WAIT)
+    assert waits.microseconds == LONGEST_WAIT
     window, given_ = rate_window.ask(window, one, SECOND + measured(DOUBT) + span(one), "b", number=waits.number)
     assert given_ == Given(waits.number)
 
