@@ -140,7 +140,7 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hook
         going = [claim for claim in group if not _stopped(way, survey, claim)]
         if going:
             with place_of_a_pass(way):
-                yield from _load_pass(way, survey, target, going)
+                yield from _load_pass(way, survey, target, going, Retries(way))
     if target.retyped and way.totals.chunks:
         _settle(way, survey)
     left = (claim.key for claim in readable if not claim.settled and _stopped(way, survey, claim))
@@ -152,10 +152,12 @@ def _settle(way: Way, survey: Survey) -> None:
     retried(way, lambda: settle(way.audit, way.table, survey.followed, run_id=way.run_id))
 
 
-def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice]) -> Iterator[ChunkStep]:
-    """One pass over the source, committed chunk by chunk. A lost engine costs what is not prepared yet."""
+def _load_pass(
+    way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlice], retries: Retries
+) -> Iterator[ChunkStep]:
+    """One pass over the source, committed chunk by chunk. A lost engine costs what is not prepared yet. What is read
+    once more by itself has been tried again with the others: `retries` are of all of them."""
     left = list(group)
-    retries = Retries(way)
     while left:
         try:
             with closing(_steps(way, survey, target, tuple(left))) as steps:
@@ -171,19 +173,21 @@ def _load_pass(way: Way, survey: Survey, target: Target, group: Sequence[Claimed
             if survey.in_order:
                 first = {part_name(claim.key): claim for claim in reversed(left)}
                 yield from (failed(way, claim, error) for claim in first.values())
-            elif len(apart := _apart(survey, left)) > 1:  # the others need not wait for one that cannot be read
+            elif len(apart := _apart(way, survey, left)) > 1:  # the others need not wait for one that cannot be read
                 for claims in apart:
-                    yield from _load_pass(way, survey, target, claims)
+                    yield from _load_pass(way, survey, target, claims, retries)
             else:
                 yield from (failed(way, claim, error) for claim in left)
             return
 
 
-def _apart(survey: Survey, claims: Sequence[ClaimedSlice]) -> list[list[ClaimedSlice]]:
-    """By what may fail to be read by itself: a file, or a part of the table."""
+def _apart(way: Way, survey: Survey, claims: Sequence[ClaimedSlice]) -> list[list[ClaimedSlice]]:
+    """By what may fail to be read by itself: a file, a window that the source is asked for by itself, or a part of the
+    table."""
+    asked_apart = survey.shape == "files" or way.source.slices_a_pass is not None
     by_source: dict[str, list[ClaimedSlice]] = defaultdict(list)
     for claim in claims:
-        by_source[claim.key if survey.shape == "files" else part_name(claim.key)].append(claim)
+        by_source[claim.key if asked_apart else part_name(claim.key)].append(claim)
     return list(by_source.values())
 
 
