@@ -23,6 +23,7 @@ from hakiri_dagster.audit.rate_budgets import RateBudgetReader, RateBudgetStore
 from hakiri_dagster.audit.rewinds import RewindReader, RewindStore
 from hakiri_dagster.audit.runs import RunReader, RunStore
 from hakiri_dagster.audit.schema_log import SchemaReader, SchemaStore
+from hakiri_dagster.audit.silent_parts import SilentPartStore
 from hakiri_dagster.audit.status import StatusReader
 from hakiri_dagster.audit.tables import TableReader, TableStore
 from hakiri_dagster.errors import AuditError
@@ -82,6 +83,7 @@ class AuditDb(AuditView):
         self.rewinds = RewindStore(transactions)
         self.holds = HoldStore(transactions)
         self.looks = LookStore(transactions)
+        self.silent_parts = SilentPartStore(transactions)
         self.leases = LeaseStore(transactions)
         self.rate_budgets = RateBudgetStore(transactions)
         self.pass_places = PassPlaceStore(transactions)

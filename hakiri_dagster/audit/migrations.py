@@ -25,6 +25,7 @@ from hakiri_dagster.audit.schema import (
     REWOUND_CHUNK,
     RUN_OPEN,
     SCHEMA_LOG,
+    SILENT_PART,
     SOURCE_LOOK,
     TABLE_STATE,
 )
@@ -105,6 +106,10 @@ def _open_runs(connection: Connection) -> None:
     RUN_OPEN.create(connection, checkfirst=True)
 
 
+def _silent_parts(connection: Connection) -> None:
+    METADATA.create_all(connection, [SILENT_PART])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -123,6 +128,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _cursor_kinds,
     _source_looks,
     _open_runs,
+    _silent_parts,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

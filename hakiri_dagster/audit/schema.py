@@ -209,6 +209,17 @@ SOURCE_LOOK: Final = Table(
     PrimaryKeyConstraint("pipeline_id", "table_name"),
 )
 
+# Parts of tables that a source does not answer for, though it does for others.
+SILENT_PART: Final = Table(
+    "silent_part",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("part", Text, nullable=False),
+    Column("since", UtcTime, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "table_name", "part"),
+)
+
 # One open row a condition: `acknowledged_at` closes it, and the next time begins a row of its own. `passed_on_at` is
 # NULL while somebody still has to be told; `tries` is how often that was tried.
 ALERT: Final = Table(

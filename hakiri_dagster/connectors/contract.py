@@ -176,7 +176,8 @@ class Discovery:
     """What each part holds, where the table has some and a cursor was asked for; `extent` is then of all of them."""
 
     away: Mapping[Part, HakiriError] = field(default_factory=dict)
-    """Why the source refuses a part, which is then not among `parts`: the others are loaded meanwhile."""
+    """Why the source refuses a part, which is then not among `parts`: the others are loaded meanwhile. A transient
+    error: it does not answer for it."""
 
     @property
     def source_files(self) -> tuple[SourceFile, ...]:

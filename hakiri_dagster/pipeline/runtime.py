@@ -39,7 +39,7 @@ from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, ref
 from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey, look
 from hakiri_dagster.pipeline.trace import Untraced
-from hakiri_dagster.pipeline.unread_parts import told_unread, unread_parts
+from hakiri_dagster.pipeline.unread_parts import unread_alerts, unread_parts
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
 from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
@@ -244,10 +244,10 @@ class Runtime:
 
     def tell_of_unread_parts(self, survey: Survey) -> None:
         table = survey.table
-        for alert in unread_parts(survey):
+        for alert in unread_alerts(survey, self.audit):
             raise_alert_without_run(self.audit, self.observer, table, alert)
-        if told := told_unread(survey):
-            self.audit.runs.refused(table.pipeline_id, table.name, "permanent", f"{table.label}: {told[0]}")
+        for error in unread_parts(survey)[:1]:
+            self.audit.runs.refused(table.pipeline_id, table.name, error.kind, str(error))
 
     def sweep(self) -> None:
         """Candidates of dead attempts take disk for nothing."""

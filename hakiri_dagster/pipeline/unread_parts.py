@@ -1,14 +1,16 @@
-"""Parts of a table that its source refuses: the others are loaded, and somebody is told of these."""
+"""Parts of a table that its source refuses, or does not answer for: the others are loaded, and somebody is told."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 from hakiri_dagster.audit.alerts import Alert
-from hakiri_dagster.errors import HakiriError, SourceError
+from hakiri_dagster.audit.database import AuditDb
+from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.part_names import name_of
-from hakiri_dagster.pipeline.alerts import raise_alert
+from hakiri_dagster.pipeline.alerts import not_failing, raise_alert
 from hakiri_dagster.pipeline.steps import FailedChunk
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.wanted import Wanted
@@ -16,19 +18,35 @@ from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Part
 from hakiri_dagster.planning.parts import part_name
 
-_OUTLOOK: Final = (
-    "its other parts are loaded, and this one when it can be read again; if it is gone for good, take it out of the "
-    "partition keys"
-)
+_OUTLOOK: Final = {
+    "permanent": "its other parts are loaded, and this one when it can be read again; if it is gone for good, take it "
+    "out of the partition keys",
+    "transient": "its other parts are loaded, and this one when it answers again",
+}
+SILENT_AT_LEAST: Final = timedelta(minutes=30)
+"""From the first look that had no answer for a part until somebody is alerted: what passes by itself wakes nobody."""
 
 
 def told_unread(survey: Survey) -> tuple[str, ...]:
-    return tuple(_told(part, error) for part, error in survey.discovery.away.items())
+    return tuple(error.what for error in unread_parts(survey))
 
 
-def unread_parts(survey: Survey) -> Iterator[Alert]:
-    for part, error in survey.discovery.away.items():
-        yield Alert("unread_part", _told(part, error), "error", {"reason": error.what}, subject=part.value)
+def unread_parts(survey: Survey) -> tuple[HakiriError, ...]:
+    """Why a load of the table is not all that it should be. Of the same kinds as what the source has said."""
+    away, label = survey.discovery.away, survey.table.label
+    return tuple(type(error)(_told(part, error), where=label) for part, error in away.items())
+
+
+def unread_alerts(survey: Survey, audit: AuditDb) -> Iterator[Alert]:
+    """What has been silent only for a moment is remembered instead."""
+    if not survey.source.hint.partition_keys:
+        return
+    table, away = survey.table, survey.discovery.away
+    silent = [part.value for part, error in away.items() if error.kind == "transient"]
+    for_long = audit.silent_parts.note(table.pipeline_id, table.name, silent)
+    for part, error in away.items():
+        if error.kind == "permanent" or for_long[part.value] >= SILENT_AT_LEAST:
+            yield Alert("unread_part", _told(part, error), "error", {"reason": error.what}, subject=part.value)
 
 
 def unread_part_of(survey: Survey, key: str) -> HakiriError | None:
@@ -38,9 +56,13 @@ def unread_part_of(survey: Survey, key: str) -> HakiriError | None:
 
 def tell_of_unread_parts(way: Way, survey: Survey) -> None:
     """Last, for what is recorded of the run does not keep hooks of the other parts from running."""
-    for alert in unread_parts(survey):
-        raise_alert(way, alert)
-        way.totals.errors.append(SourceError(alert.message, where=way.table.label))
+
+    def alert() -> None:
+        for one in unread_alerts(survey, way.audit):
+            raise_alert(way, one)
+
+    way.totals.errors += unread_parts(survey)
+    not_failing(way, alert)
 
 
 def chunks_of_unread_parts(way: Way, survey: Survey, wanted: Wanted) -> Iterator[FailedChunk]:
@@ -63,7 +85,7 @@ def _away_by_name(survey: Survey) -> dict[str, HakiriError]:
 
 
 def _told(part: Part, error: HakiriError) -> str:
-    return f"{part.column} {part.value} cannot be read: {error.what}; {_OUTLOOK}"
+    return f"{part.column} {part.value} cannot be read: {error.what}; {_OUTLOOK[error.kind]}"
 
 
 def _not_even_claimed(way: Way, key: str, error: HakiriError) -> FailedChunk:

@@ -1,5 +1,5 @@
-"""Parts that the source refuses for now, such as one repository of many that is private now: what is known of them
-stays as it is until they can be read again, and the others go on."""
+"""Parts that the source refuses for now, such as one repository of many that is private now, or that it does not
+answer for: what is known of them stays as it is until they can be read again, and the others go on."""
 
 from __future__ import annotations
 

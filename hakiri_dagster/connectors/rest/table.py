@@ -37,10 +37,10 @@ from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
 from hakiri_dagster.connectors.rest.samples import Sample, Seen, seen
-from hakiri_dagster.connectors.rest.side_by_side import answers_to
+from hakiri_dagster.connectors.rest.silent_parts import answers_of_parts, is_silence
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, first_page
-from hakiri_dagster.errors import HakiriError, SourceError
+from hakiri_dagster.errors import HakiriError, HeldBack, SourceError
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Part, Segment, Slice
 from hakiri_dagster.planning.columns import SourceSchema
@@ -159,7 +159,8 @@ class RestTable:
     def _samples(
         self, cursor: str | None, settled: frozenset[str]
     ) -> tuple[Mapping[Part | None, Sample], Mapping[Part, HakiriError]]:
-        """Of each part, as many at once as may be asked for at once; and why the API refuses some of them."""
+        """Of each part, as many at once as may be asked for at once; and why the API refuses some of them, or does not
+        answer for them. A tick has no time to ask once more, and the next one does so."""
 
         def ask(part: Part | None) -> Sample | HakiriError:
             try:
@@ -167,17 +168,18 @@ class RestTable:
             except _Refused as refused:
                 return self._away(part, refused.error, with_ends=cursor is not None)
 
-        answers = answers_to(self._parts, ask, at_once=self.max_connections)
+        once_more = not self.network.hurried
+        answers = answers_of_parts(self._parts, ask, at_once=self.max_connections, once_more=once_more)
         samples = {part: one for part, one in answers.items() if isinstance(one, Sample)}
         away = {part: one for part, one in answers.items() if part is not None and isinstance(one, HakiriError)}
         if not samples:
-            raise next(iter(away.values()))
+            raise next(filter(is_silence, away.values()), next(iter(away.values())))
         return samples, away
 
     def _away(self, part: Part | None, error: SourceError, *, with_ends: bool) -> HakiriError:
         """Raises what the others cannot go on without: a table that is loaded whole needs them all. The answer is a new
         error, as this one's traceback holds on to what the API has sent."""
-        if part is None or not with_ends or error.kind == "transient":
+        if part is None or not with_ends:
             raise error
         return _of_table(error, self.label)
 
@@ -228,7 +230,8 @@ def _end(client: Client, collection: Collection, params: Pairs) -> Page:
 
 
 class _Refused(Exception):
-    """The API does not give a page. What is wrong with records that it gives concerns all parts."""
+    """The API does not give a page. What is wrong with records that it gives concerns all parts, and so does what keeps
+    a request from being sent."""
 
     def __init__(self, error: SourceError) -> None:
         super().__init__(error.what)
@@ -239,6 +242,8 @@ class _Refused(Exception):
 def _refusals() -> Iterator[None]:
     try:
         yield
+    except HeldBack:
+        raise
     except SourceError as error:
         raise _Refused(error) from None
 

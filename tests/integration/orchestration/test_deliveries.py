@@ -362,6 +362,26 @@ def test_a_part_that_the_source_refuses_is_not_served(shop: ShopProject, monkeyp
     assert (found.state, "answered 404" in (found.error or "")) == ("failed", True)
 
 
+def test_a_part_that_the_source_does_not_answer_for_is_waited_for(
+    shop: ShopProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forge = Forge(silent={LINUX})
+    forge.put(LINUX, 1, ago(days=1))
+    forge.put(PYTHON, 1, ago(days=1))
+    with forging(shop, monkeypatch, forge):
+        daemon = Daemon(shop)
+        arrive(shop, "a")
+        asked = daemon.asked()
+        assert {str(request.partition_key).split("|")[0] for request in asked} == {"python~2Fcpython"}
+        daemon.pretend(asked)
+        assert "shop: looked at again in 30 s: " in daemon.says()
+        assert states(shop) == [("a", "started")]
+        forge.silent.clear()
+        make_due(shop)
+        asked = daemon.asked()
+        assert {str(request.partition_key).split("|")[0] for request in asked} == {"torvalds~2Flinux"}
+
+
 def test_a_table_that_is_always_due_is_asked_for_once(shop: ShopProject) -> None:
     """Its schedule has not ticked since it was loaded; the delivery says that there is something new."""
     shop.execute("CREATE SCHEMA src; CREATE TABLE src.stock (id int); INSERT INTO src.stock VALUES (1)")

@@ -149,29 +149,36 @@ class TestPostgres:
             look(orders, TickTime.begun())
 
 
+class Hangs(Tracker):
+    """At its first request, and at no other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs, self.go_on = threading.Event(), threading.Event()
+
+    def answer(self, asked: Asked) -> Said:
+        if not self.hangs.is_set():
+            self.hangs.set()
+            self.go_on.wait()
+        return super().answer(asked)
+
+
 def test_a_table_that_is_being_looked_at_is_not_looked_at_a_second_time(
     shop: ShopProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(only_look, "SECONDS", 0.01)
-    asked, go_on = threading.Event(), threading.Event()
-
-    def hang(_asked: Asked, number: int) -> None:
-        if number == 1:
-            asked.set()
-            go_on.wait()
-
-    tracker = Tracker(trouble=hang)
+    tracker = Hangs()
     tracker.put(1, ago(days=1))
     with tracked(shop, tracker, **CURSOR):
         found: list[Survey | HakiriError] = []
         first = threading.Thread(target=lambda: found.append(look(shop, TickTime.begun())))
         first.start()
-        asked.wait()
+        tracker.hangs.wait()
         try:
             with pytest.raises(HeldBack, match="tracker/issues: it is still being looked at by another tick"):
                 look(shop, TickTime.begun())
         finally:
-            go_on.set()
+            tracker.go_on.set()
             first.join()
         assert len(found) == 1
         assert look(shop, TickTime.begun()).due_keys

@@ -35,6 +35,7 @@ class Forge:
 
     repos: dict[str, dict[int, dict[str, Any]]] = field(default_factory=lambda: {LINUX: {}, PYTHON: {}})
     gone: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
 
     def put(self, repo: str, number: int, at: datetime, **more: Any) -> None:
         self.repos[repo][number] = {"number": number, "updated_at": written(at)} | more
@@ -43,6 +44,8 @@ class Forge:
         repo = unquote(asked.path).removeprefix("/repos/").removesuffix("/issues")
         if repo not in self.repos or repo in self.gone:
             return said({"message": "Not Found"}, 404)
+        if repo in self.silent:
+            return said({"message": "Try later"}, 503)
         rows = sorted(self.repos[repo].values(), key=lambda row: (row["updated_at"], row["number"]))
         if asked.params.get("direction") == "desc":
             rows.reverse()

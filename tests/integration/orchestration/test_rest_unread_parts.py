@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -9,7 +11,7 @@ import dagster as dg
 import pytest
 
 from hakiri_dagster.audit.alerts import AlertRecord
-from hakiri_dagster.audit.database import open_audit
+from hakiri_dagster.audit.database import SQLITE_FILE, open_audit
 from hakiri_dagster.cli.apply_command import run
 from hakiri_dagster.cli.explain import explain
 from hakiri_dagster.cli.plan_command import plan
@@ -89,6 +91,52 @@ def test_the_others_are_loaded_and_it_is_caught_up_with_when_it_is_back(shop: Sh
         assert shop.apply()["issues"]["error"] is None
         assert issues(shop) == of(forge)
         assert errors_in_status(shop) == ""
+
+
+def test_one_that_the_api_does_not_answer_for_stops_no_other_and_is_an_alert_after_a_while(shop: ShopProject) -> None:
+    forge = with_history()
+    with forging(shop, forge, **CURSOR):
+        shop.apply()
+        known = statuses(shop)
+        before = of(forge, LINUX)
+        forge.silent.add(LINUX)
+        forge.put(LINUX, 8, ago(minutes=9))
+        forge.put(PYTHON, 9, ago(minutes=5))
+
+        told = shop.apply()["issues"]
+        assert "repo torvalds/linux cannot be read: " in told["error"]
+        assert "answered 503" in told["error"]
+        assert "and this one when it answers again" in told["error"]
+        assert told["chunks"]["failed"] == 0
+        assert issues(shop) == sorted([*before, *of(forge, PYTHON)])
+        assert {key: one for key, one in known.items() if key.startswith(OF_LINUX)}.items() <= statuses(shop).items()
+        assert last_run(shop) == ("partial", "transient")
+        shop.apply()
+        assert last_run(shop) == ("failed", "transient"), "also when nothing else is due"
+        assert open_alerts(shop) == []
+
+        an_hour_passes(shop)
+        shop.apply()
+        (alert,) = open_alerts(shop)
+        assert (alert.kind, alert.subject, alert.severity) == ("unread_part", LINUX, "error")
+
+        forge.silent.clear()
+        assert shop.apply()["issues"]["error"] is None
+        assert issues(shop) == of(forge)
+        forge.silent.add(LINUX)
+        shop.apply()
+        assert open_alerts(shop)[0].times == alert.times, "it is silent anew"
+
+
+def last_run(shop: ShopProject) -> tuple[str, str | None]:
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        newest = audit.runs.recent("forge", "issues")[0]
+    return newest.status, newest.error_kind
+
+
+def an_hour_passes(shop: ShopProject) -> None:
+    with closing(sqlite3.connect(shop.root / ".hakiri" / SQLITE_FILE)) as connection, connection:
+        connection.execute("UPDATE silent_part SET since = ?", (ago(hours=1).isoformat(),))
 
 
 def test_one_that_was_never_read_keeps_no_other_from_its_first_load(shop: ShopProject) -> None:

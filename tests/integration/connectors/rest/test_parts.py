@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from hakiri_dagster.connectors.contract import Discovery, Known
-from hakiri_dagster.connectors.network import Network
+from hakiri_dagster.connectors.network import FreePermits, Network
 from hakiri_dagster.connectors.rest.connector import REST
-from hakiri_dagster.errors import SourceError, SourceUnavailable
+from hakiri_dagster.errors import HeldBack, SourceError, SourceUnavailable
 from hakiri_dagster.planning.chunks import Extent
 from tests.integration.connectors.rest.api_server import ApiServer, Asked, Said, said, serving
 from tests.integration.connectors.rest.conftest import LABEL, no_spark
@@ -26,6 +27,7 @@ def found(
     cursor: str | None = "n",
     columns: Mapping[str, str] | None = None,
     known: Known | None = None,
+    network: Network | None = None,
     **config: Any,
 ) -> Discovery:
     """`n` is numbered from 1 on in each part."""
@@ -40,7 +42,7 @@ def found(
             "partition_keys": {"repo": list(REPOS)},
             "cursor_params": {"lower": "n", "format": "number", "order": "ascending", "newest": {"order": "desc"}},
         },
-        network=Network(allow_loopback=True),
+        network=network or Network(allow_loopback=True),
     )
     return table.discover(cursor=cursor, known=known or Known(), spark=no_spark)
 
@@ -113,14 +115,10 @@ def test_records_that_do_not_fit_the_partition_key_are_the_tables_fault_and_not_
     assert raised.value.where == LABEL
 
 
-@pytest.mark.parametrize(
-    ("cursor", "status", "kind"),
-    [("n", 503, SourceUnavailable), (None, 404, SourceError)],
-    ids=["no answer", "refused, of a table that is loaded whole"],
-)
-def test_where_one_fails_for_all_no_other_is_asked_any_more(
-    cursor: str | None, status: int, kind: type[SourceError]
-) -> None:
+@pytest.mark.parametrize(("status", "kind"), [(503, SourceUnavailable), (404, SourceError)])
+def test_where_one_fails_for_all_no_other_is_asked_any_more(status: int, kind: type[SourceError]) -> None:
+    """A table that is loaded whole needs them all."""
+
     def answer(asked: Asked) -> Said:
         if asked.params["repo"] == REPOS[1]:
             return said({}, status)
@@ -129,5 +127,69 @@ def test_where_one_fails_for_all_no_other_is_asked_any_more(
 
     with serving(answer) as api:
         with pytest.raises(kind, match=f"answered {status}"):
-            found(api, cursor=cursor)
+            found(api, cursor=None)
         assert len({asked.params["repo"] for asked in api.asked}) < len(REPOS) // 2
+
+
+class TestSilence:
+    """Of an API that does not answer for some parts."""
+
+    def test_one_is_left_out_after_it_was_asked_for_once_more(self) -> None:
+        with serving(of_each(repo03=said({}, 503), repo20=said({}, 500))) as api:
+            discovery = found(api)
+            asked = [asked.params["repo"] for asked in api.asked]
+        assert {part.value: error.kind for part, error in discovery.away.items()} == {
+            "repo03": "transient",
+            "repo20": "transient",
+        }
+        assert len(discovery.parts) == len(REPOS) - 2
+        assert asked.count("repo03") == 2
+        assert set(asked[-2:]) == {"repo03", "repo20"}, "when the others have been asked"
+
+    def test_a_blip_leaves_nothing_out(self) -> None:
+        asked: list[Asked] = []
+
+        def answer(request: Asked) -> Said:
+            asked.append(request)
+            mine = sum(one.params["repo"] == "repo03" for one in asked)
+            return said({}, 503) if request.params["repo"] == "repo03" and mine == 1 else said([{"n": 1}])
+
+        with serving(answer) as api:
+            discovery = found(api)
+        assert discovery.away == {}
+        assert [part.value for part in discovery.parts] == list(REPOS)
+
+    def test_a_tick_asks_no_part_once_more(self) -> None:
+        with serving(of_each(repo03=said({}, 503))) as api:
+            assert len(found(api, network=Network(allow_loopback=True, hurried=True)).away) == 1
+            assert [asked.params["repo"] for asked in api.asked].count("repo03") == 1
+
+    def test_an_api_that_is_down_is_not_asked_for_all_of_them(self) -> None:
+        with serving(lambda _asked: said({}, 503)) as api:
+            with pytest.raises(SourceUnavailable, match="answered 503"):
+                found(api)
+            assert len(api.asked) < len(REPOS) // 2
+
+    def test_where_no_part_is_left_it_is_the_api_that_does_not_answer(self) -> None:
+        """As an error that may pass, though the other parts are refused."""
+        others = {repo: said({}, 404) for repo in REPOS}
+        with (
+            serving(of_each(**others | {"repo20": said({}, 503)})) as api,
+            pytest.raises(SourceUnavailable, match="answered 503"),
+        ):
+            found(api)
+
+    def test_a_request_that_is_not_sent_says_nothing_of_its_part(self) -> None:
+        class UsedUp(FreePermits):
+            def __init__(self) -> None:
+                self.left = 60
+
+            @contextmanager
+            def permit(self, chunk: str = "") -> Iterator[int]:
+                self.left -= 1
+                if self.left < 0:
+                    raise HeldBack("the budget is used up")
+                yield 0
+
+        with serving(of_each()) as api, pytest.raises(HeldBack):
+            found(api, network=Network(allow_loopback=True, permits=UsedUp()))
