@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any, assert_never
 
 from hakiri_dagster.planning.backfill_hint import BackfillHint
@@ -25,8 +26,8 @@ _SHOWN_KEYS = 3
 def explain(plan: ProjectPlan) -> str:
     if plan.is_converged:
         told = [f"{t.pipeline_id}/{t.table}: {text}" for t in plan.tables for text in _gone(t)]
-        return "\n".join(["Nothing to do: every table is converged.", *told, *_started_by(plan)])
-    limited = [*_overall(plan), *(line for limits in plan.limits for line in _limits(limits)), *_started_by(plan)]
+        return "\n".join(["Nothing to do: every table is converged.", *told, *_of_ticks(plan)])
+    limited = [*_overall(plan), *(line for limits in plan.limits for line in _limits(limits)), *_of_ticks(plan)]
     return "\n".join([*limited, *(line for table in plan.tables for line in _table(table))])
 
 
@@ -42,6 +43,21 @@ def _limits(limits: Limits) -> Iterator[str]:
     if limits.destination_writes_per_sec is not None:
         blocks = f"{limits.destination_writes_per_sec}/s blocks of rows to the destination"
         yield f"{limits.pipeline_id}: at most {blocks}, {shared} (destination_writes_per_sec)"
+
+
+def _of_ticks(plan: ProjectPlan) -> Iterator[str]:
+    for limits in plan.limits:
+        if (looks := limits.slow_looks) is not None:
+            yield (
+                f"{limits.pipeline_id}: looked at every {_minutes(looks.every)} instead of every "
+                f"{_minutes(looks.instead_of)}: a look sends {looks.requests} requests, and looks spend a quarter of "
+                "the rate_budget at most"
+            )
+    yield from _started_by(plan)
+
+
+def _minutes(time: timedelta) -> str:
+    return f"{time.total_seconds() / 60:.3g} min"
 
 
 def _started_by(plan: ProjectPlan) -> Iterator[str]:
@@ -151,6 +167,7 @@ def _limits_document(limits: Limits) -> dict[str, Any]:
         "rate_budget": limits.rate_budget,
         "destination_writes_per_sec": limits.destination_writes_per_sec,
         "parallelism": limits.parallelism,
+        "looks_every_seconds": None if limits.slow_looks is None else round(limits.slow_looks.every.total_seconds()),
     }
 
 

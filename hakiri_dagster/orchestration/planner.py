@@ -11,14 +11,14 @@ from typing import Final
 import dagster as dg
 
 from hakiri_dagster.errors import HakiriError
-from hakiri_dagster.manifest.durations import parse_duration
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.orchestration.dispatching import TriggeredDispatcher
 from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
 from hakiri_dagster.orchestration.names import PLANNER, asset_key
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.glance import said
-from hakiri_dagster.planning.looks import EVERY, EVERY_OF_APIS, OF_TABLE, Look, spell
+from hakiri_dagster.pipeline.look_interval import LookInterval
+from hakiri_dagster.planning.looks import OF_TABLE, Look, spell
 
 SECONDS_BETWEEN_TICKS: Final = 10
 
@@ -28,7 +28,7 @@ def planner_sensor(
 ) -> dg.SensorDefinition:
     looked_at = {(t.pipeline_id, t.name): t for p in pipelines for t in p.tables if not t.streams}
     triggered = frozenset(pipeline.id for pipeline in pipelines if pipeline.source_trigger is not None)
-    every = {pipeline.id: _every(pipeline) for pipeline in pipelines}
+    every = {pipeline.id: LookInterval.of(pipeline).every for pipeline in pipelines}
     wanted = {key: every[key[0]] for key in looked_at}
 
     @dg.sensor(
@@ -52,12 +52,6 @@ def planner_sensor(
             yield dg.SkipReason("; ".join(tick.told) or "nothing new")
 
     return plan
-
-
-def _every(pipeline: Pipeline) -> timedelta:
-    if pipeline.source_trigger is not None:
-        return parse_duration(pipeline.source_trigger.every)
-    return EVERY_OF_APIS if pipeline.sends_requests else EVERY
 
 
 @dataclass

@@ -26,12 +26,13 @@ class PartitionKey:
 @dataclass(frozen=True, slots=True)
 class BackfillHint:
     """`kind`: what of a history may be read side by side. `natural_window` and `rate_budget` hold where the operator
-    says nothing; they are written as in a manifest."""
+    says nothing; they are written as in a manifest. `requests_a_look`: what a look at the source sends."""
 
     kind: SafetyKind = "monotonic"
     partition_keys: tuple[PartitionKey, ...] = ()
     natural_window: str | int | None = None
     rate_budget: str | None = None
+    requests_a_look: int = 0
 
     @property
     def parts(self) -> tuple[Part, ...]:

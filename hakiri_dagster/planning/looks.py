@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+from hakiri_dagster.manifest.rates import Rate
 
 OF_TABLE = tuple[str, str]
 """Pipeline and table."""
@@ -13,6 +16,8 @@ OF_TABLE = tuple[str, str]
 EVERY: Final = timedelta(minutes=1)
 EVERY_OF_APIS: Final = timedelta(minutes=5)
 """Each look at one sends requests, which its budget has to bear."""
+_SHARE: Final = 4
+"""One request of so many that the budget allows may be spent on looks; the others are for loads."""
 SURVEYED_EVERY: Final = timedelta(minutes=10)
 """However little the source says: what the destination has lost shows in nothing else."""
 _LONGEST_PAUSE: Final = timedelta(minutes=16)
@@ -39,6 +44,13 @@ class Look:
 
     def is_old(self, now: datetime) -> bool:
         return self.surveyed_at is None or now - self.surveyed_at >= SURVEYED_EVERY
+
+
+def within_budget(every: timedelta, requests: int, budget: Rate | None) -> timedelta:
+    """`requests`: what one look at all tables of the pipeline sends."""
+    if budget is None:
+        return every
+    return max(every, timedelta(seconds=math.ceil(_SHARE * requests * budget.seconds / budget.count)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from hakiri_dagster.manifest.load_spec import LoadMode
@@ -114,13 +115,22 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowLooks:
+    every: timedelta
+    instead_of: timedelta
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
-    """What a pipeline's loads may cost at once; None: as much as they take."""
+    """What a pipeline's loads may cost at once; None: as much as they take. `slow_looks`: the budget makes looks of
+    the planner rarer than they would be."""
 
     pipeline_id: str
     rate_budget: str | None = None
     destination_writes_per_sec: int | None = None
     parallelism: int = 1
+    slow_looks: SlowLooks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from pydantic import Field
@@ -102,11 +103,14 @@ def _explosion(said: ExplosionConfig) -> Explosion:
 
 
 def hint_of(config: spec.RestConfig, endpoint: EndpointConfig, path: str) -> BackfillHint:
+    asked = endpoint.cursor_params
+    pages = 1 if asked is None else 1 + bool(asked.newest) + bool(asked.oldest)
     if endpoint.segments is not None:
-        return BackfillHint("opaque-token")
+        return BackfillHint("opaque-token", requests_a_look=pages)
     said = keys_in_force(endpoint.partition_keys, config.partition_keys, path, endpoint.params)
     keys = tuple(PartitionKey(column, tuple(values)) for column, values in said.items())
-    return BackfillHint("partitioned-monotonic", keys) if keys else BackfillHint()
+    hint = BackfillHint("partitioned-monotonic", keys) if keys else BackfillHint()
+    return replace(hint, requests_a_look=pages * max(1, len(hint.parts)))
 
 
 def cursor_params_of(said: spec.CursorParams | None) -> CursorParams | None:

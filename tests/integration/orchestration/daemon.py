@@ -49,9 +49,10 @@ class Daemon:
         assert not data.run_requests
         return str(data.skip_message)
 
-    def sensor(self, name: str, cursor: str | None = None) -> Any:
+    def sensor(self, name: str, cursor: str | None = None, *, after: timedelta = timedelta(hours=1)) -> Any:
         with self._shop.runtime() as runtime, _audit_file(runtime) as audit:
-            audit.execute("UPDATE source_look SET looked_at = ?", ((NOW - timedelta(hours=1)).isoformat(),))
+            then = datetime.now(UTC) - after
+            audit.execute("UPDATE source_look SET looked_at = ?", (then.isoformat(),))
         with (
             self._shop.runtime() as runtime,
             dg.build_sensor_context(

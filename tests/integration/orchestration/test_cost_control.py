@@ -42,6 +42,7 @@ def test_what_is_limited_is_told_before_rows_move(shop: ShopProject) -> None:
         "rate_budget": None,
         "destination_writes_per_sec": 50,
         "parallelism": 3,
+        "looks_every_seconds": None,
     }
 
 

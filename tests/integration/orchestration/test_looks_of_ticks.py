@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 import psycopg
 import pytest
 
+from hakiri_dagster.cli.explain import document, explain
 from hakiri_dagster.connectors import tick_time
 from hakiri_dagster.connectors.permits import SharedPermits
 from hakiri_dagster.connectors.postgres import config as postgres_config
@@ -25,6 +28,7 @@ from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
 from tests.integration.connectors.rest.api_server import Asked, Said, said
 from tests.integration.orchestration.conftest import ShopProject
+from tests.integration.orchestration.daemon import Daemon
 from tests.integration.orchestration.test_rest import CURSOR, ENV, Tracker, ago, tracked
 
 
@@ -95,13 +99,33 @@ def _not_at_all(_permits: SharedPermits, seconds: float) -> int:
 
 
 @contextmanager
-def budgeted(shop: ShopProject, budget: str) -> Iterator[list[Asked]]:
+def budgeted(shop: ShopProject, budget: str, **table: Any) -> Iterator[list[Asked]]:
     tracker = Tracker()
     tracker.put(1, ago(days=1))
-    with tracked(shop, tracker, **CURSOR) as api:
+    with tracked(shop, tracker, **CURSOR | table) as api:
         path = shop.root / "manifests" / "pipelines" / "tracker.json"
         path.write_text(path.read_text().replace('"id"', f'"backfill": {{"rate_budget": "{budget}"}}, "id"', 1))
         yield api.asked
+
+
+def test_the_planner_looks_as_seldom_as_the_budget_bears_it(shop: ShopProject) -> None:
+    newest = {"cursor_params": CURSOR["cursor_params"] | {"newest": {"direction": "desc"}}}
+    with dg.instance_for_test() as instance, budgeted(shop, "60/h", **newest) as asked:
+        with shop.runtime() as runtime:
+            (table,) = runtime.project.tables
+            plan = runtime.plan([table]).plan
+            requests = runtime.source(table).hint.requests_a_look
+        assert len(asked) == requests == 2
+        told = "tracker: looked at every 8 min instead of every 5 min: a look sends 2 requests"
+        assert told in explain(plan)
+        assert document(plan)["pipelines"][0]["limits"]["looks_every_seconds"] == 480
+        daemon = Daemon(replace(shop, instance=instance))
+        daemon.sensor(PLANNER)
+        asked.clear()
+        daemon.sensor(PLANNER, after=timedelta(minutes=7))
+        assert asked == []
+        daemon.sensor(PLANNER, after=timedelta(minutes=9))
+        assert len(asked) == 2
 
 
 def test_no_request_begins_when_the_time_of_the_tick_is_over(

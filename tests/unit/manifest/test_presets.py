@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.pipeline.look_interval import LookInterval
 from tests.unit.manifest.conftest import Load, Read
 from tests.unit.manifest.samples import SEED_BACKFILL, SEED_JSON
 
@@ -39,6 +41,26 @@ def test_the_seeds_example_comes_to_tables_that_can_be_loaded(load: Load) -> Non
     ]
     assert {t.source.config["base_url"] for t in seed.tables} == {"https://api.github.com"}
     assert str(seed.rate_budget) == "60/h"
+
+
+def test_without_a_token_looks_leave_most_of_githubs_budget_to_loads(load: Load) -> None:
+    looks = LookInterval.of(pipeline(load, github("issues", "pull_requests", "comments")))
+    assert (looks.wished, looks.requests) == (timedelta(minutes=5), 6)
+    assert looks.every == timedelta(minutes=24)
+    with_token = github("issues", "pull_requests", "comments", config={"token": "${GITHUB_TOKEN}"})
+    usual = LookInterval.of(pipeline(load, with_token | {}, TOKEN))
+    assert usual.every == usual.wished == timedelta(minutes=5)
+
+
+def test_each_repository_that_is_looked_at_counts(load: Load) -> None:
+    repos = [f"owner/name{number}" for number in range(209)]
+    source = {"connector": "github", "config": {"repos": repos, "token": "${GITHUB_TOKEN}"}}
+    said = {"id": "gh", "source": source, "tables": ["issues"], "secrets": ["GITHUB_TOKEN"]}
+    triggers = [{"type": "source", "every": "10m"}]
+    for document in (said, said | {"triggers": triggers}):
+        looks = LookInterval.of(pipeline(load, {"gh.json": json.dumps(document)}, TOKEN))
+        assert looks.requests == 2 * 209
+        assert looks.every == timedelta(seconds=1204), "whatever the trigger wishes"
 
 
 def test_the_seeds_backfill_is_over_what_is_known_of_github(load: Load) -> None:

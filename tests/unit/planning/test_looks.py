@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hakiri_dagster.planning.looks import EVERY, Look, spell
+import pytest
+
+from hakiri_dagster.manifest.rates import Rate
+from hakiri_dagster.planning.looks import EVERY, EVERY_OF_APIS, Look, spell, within_budget
 
 NOW = datetime(2024, 3, 5, 12, 0, tzinfo=UTC)
 A, B, C = ("shop", "a"), ("shop", "b"), ("shop", "c")
@@ -20,6 +23,18 @@ def test_what_was_looked_at_within_the_minute_is_left_alone() -> None:
 
 def test_each_is_looked_at_as_often_as_it_asks_for() -> None:
     assert spell({A: timedelta(seconds=5), B: timedelta(hours=1)}, {A: ago(6), B: ago(3000)}, NOW).tables == (A,)
+
+
+@pytest.mark.parametrize(
+    ("requests", "budget", "minutes"),
+    [(6, "60/h", 24), (418, "5000/h", 20.07), (2, "60/min", 5), (2, "25/s", 5), (3, "4/d", 3 * 24 * 60)],
+)
+def test_looks_spend_a_quarter_of_the_budget_at_most(requests: int, budget: str, minutes: float) -> None:
+    rate = Rate.parse(budget)
+    every = within_budget(EVERY_OF_APIS, requests, rate)
+    assert every.total_seconds() / 60 == pytest.approx(minutes, abs=0.01)
+    assert requests / every.total_seconds() <= rate.count / rate.seconds / 4
+    assert within_budget(EVERY_OF_APIS, requests, None) == EVERY_OF_APIS
 
 
 def test_what_waits_longest_comes_first_and_before_it_what_nobody_looked_at_yet() -> None:
