@@ -183,7 +183,8 @@ class PageNumber(_Counted):
     """Pages have numbers. The last is the one that `total` tells, else the one before the first that is empty."""
 
     def after(self, client: Client, page: Page) -> SafeUrl | None:
-        if self.total is None and not page.records:
+        total = None if self.total is None else page.document.at(path_of(self.total))
+        if total is None and not page.records:
             return None
         return self.goes_on(client, page, _number_in(page.at, self.param) + 1)
 

@@ -42,16 +42,25 @@ class Seen:
     spans: Mapping[CursorKind, Span]
     moment: datetime | None
 
+    @property
+    def tells_a_cursor(self) -> bool:
+        return any(span.highest is not None for span in self.spans.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The first page of the table, and those with the `newest` and the `oldest` records where these were asked for.
-    `has_nothing`: the first page is the only one, and empty, as far as that was to be found out."""
+    `leads_on`: the first page holds no record, or none with a cursor, and another follows; else nobody asks that."""
 
     first: Seen
     newest: Seen | None = None
     oldest: Seen | None = None
-    has_nothing: bool = False
+    leads_on: bool = False
+
+    @property
+    def has_nothing(self) -> bool:
+        """The first page is the only one, and empty."""
+        return not self.first.has_records and not self.leads_on
 
     @property
     def pages(self) -> Iterator[Seen]:

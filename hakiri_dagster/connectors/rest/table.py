@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
+from itertools import chain
 from urllib.parse import urlsplit
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -32,7 +33,7 @@ from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.columns import columns_of
 from hakiri_dagster.connectors.rest.data_source import TEXT, WALK, Walk, Work, pages_of
-from hakiri_dagster.connectors.rest.extents import extent_of, no_parents
+from hakiri_dagster.connectors.rest.extents import extent_of, no_parents, untold
 from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
@@ -121,6 +122,8 @@ class RestTable:
         kind = Cursor.of(schema, cursor, self.label).kind
         self.asked.refuse_misfit(kind, self.label)
         extents = {part: extent_of(one, self.asked, kind, recent, self.label) for part, one in samples.items()}
+        silent = (untold(one, extents[part], self.asked, cursor, kind) for part, one in samples.items())
+        warnings = tuple(dict.fromkeys((*warnings, *chain.from_iterable(silent))))
         parts = {part: extent for part, extent in extents.items() if part is not None}
         extent = hull_of_extents(parts.values()) if parts else extents[None]
         return Discovery(schema, kind, extent, warnings=warnings, parts=parts, away=away)
@@ -191,16 +194,9 @@ class RestTable:
         keep = partial(seen, collection=collection, settled=settled, cursor=member)
         ends = ((), ()) if asked is None else (asked.newest, asked.oldest)
         with closing(Client(self.api, self.network)) as client:
-            first, has_nothing = self._first(client, collection, keep)
+            first, leads_on = _first(client, collection, keep, with_cursor=asked is not None)
             newest, oldest = (keep(_end(client, collection, said)) if said else None for said in ends)
-            return Sample(first, newest, oldest, has_nothing)
-
-    def _first(self, client: Client, collection: Collection, keep: Callable[[Page], Seen]) -> tuple[Seen, bool]:
-        with _refusals():
-            page = first_page(client, collection)
-            asks = self.needs_parents and not page.records
-            has_nothing = asks and collection.pagination.after(client, page) is None
-        return keep(page), has_nothing
+            return Sample(first, newest, oldest, leads_on)
 
     def _broken(self, samples: Iterable[Sample]) -> Mapping[str, HakiriError]:
         """Asked of the first pages of all parts, as the walk of one cannot tell."""
@@ -222,6 +218,17 @@ class RestTable:
         order = self.asked.order_of(PositionOf(self.collection.cursor_member or by.name, by.kind), one.interval)
         served = _only_chunk([slices[index] for index, _ in one.slices])
         return Walk(self.asked.asked(one.interval), order, one.part, chunk=served)
+
+
+def _first(
+    client: Client, collection: Collection, keep: Callable[[Page], Seen], *, with_cursor: bool
+) -> tuple[Seen, bool]:
+    """And whether pages follow one that tells nothing: an API may look through its records page by page, and give of
+    each those that were asked for."""
+    page = _end(client, collection, ())
+    first = keep(page)
+    tells = first.tells_a_cursor if with_cursor else first.has_records
+    return first, not tells and collection.pagination.after(client, page) is not None
 
 
 def _end(client: Client, collection: Collection, params: Pairs) -> Page:
