@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from http.client import HTTPResponse, IncompleteRead
+from contextlib import suppress
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 
 _PIECE = 64 << 10
 _GZIP = 16 + zlib.MAX_WBITS
@@ -23,7 +24,7 @@ def read_body(answer: HTTPResponse, most_bytes: int) -> bytes:
     if answer.length is not None and answer.length > most_bytes:
         raise TooLarge
     pieces = _pieces(answer)
-    match (answer.headers.get("Content-Encoding") or "identity").strip().lower():
+    match _encoding(answer):
         case "identity":
             return _within(pieces, most_bytes)
         case "gzip" | "x-gzip":
@@ -32,9 +33,28 @@ def read_body(answer: HTTPResponse, most_bytes: int) -> bytes:
             raise UnknownEncoding(other)
 
 
+def beginning_of_body(answer: HTTPResponse, most_bytes: int) -> bytes:
+    """Of an answer that holds no records, only what is wrong. What cannot be read of it is left out: its status has
+    said enough."""
+    packed = b""
+    with suppress(OSError, HTTPException):
+        packed = answer.read(most_bytes)
+    match _encoding(answer):
+        case "identity":
+            return packed
+        case "gzip" | "x-gzip":
+            with suppress(zlib.error):
+                return zlib.decompressobj(_GZIP).decompress(packed, most_bytes)
+    return b""
+
+
 def ends_with_its_connection(answer: HTTPResponse) -> bool:
     """Nothing says how long the body is, so that one that was cut off looks whole."""
     return answer.length is None and not answer.chunked
+
+
+def _encoding(answer: HTTPResponse) -> str:
+    return (answer.headers.get("Content-Encoding") or "identity").strip().lower()
 
 
 def _within(pieces: Iterator[bytes], most_bytes: int) -> bytes:

@@ -9,19 +9,18 @@ import select
 import socket
 import ssl
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, RemoteDisconnected
+from http.client import HTTPConnection, HTTPMessage, HTTPResponse, RemoteDisconnected
 from pathlib import Path
 
 from hakiri_dagster.connectors.rest.api import Timeouts
-from hakiri_dagster.connectors.rest.bodies import ends_with_its_connection, read_body
+from hakiri_dagster.connectors.rest.bodies import beginning_of_body, ends_with_its_connection, read_body
 from hakiri_dagster.security.pinned_connection import Deadline, Timed, authority, connect, resolved
 from hakiri_dagster.security.url_guard import SafeUrl
 
 _CLOSED = (RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
 _OF_A_REFUSAL = 64 << 10
-"""What is read of an answer that holds no records, only what is wrong."""
+"""What is read of an answer that holds no records, only what is wrong; and what is unpacked of that."""
 
 
 class ClosedMeanwhile(Exception):
@@ -102,9 +101,7 @@ class Line:
 
     def _read(self, response: HTTPResponse) -> Answer:
         if not 200 <= response.status < 300:
-            body = b""
-            with suppress(OSError, HTTPException):
-                body = response.read(_OF_A_REFUSAL)
+            body = beginning_of_body(response, _OF_A_REFUSAL)
             return Answer(response.status, response.reason, response.headers, body)
         may_be_cut = ends_with_its_connection(response)
         body = read_body(response, self._most_bytes)

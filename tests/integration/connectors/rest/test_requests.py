@@ -132,6 +132,41 @@ def test_who_may_not_read_is_not_taken_for_one_who_asks_too_often() -> None:
         assert len(api.asked) == 1
 
 
+PACKED = ("Content-Encoding", "gzip")
+
+
+def test_what_is_wrong_is_understood_also_where_it_comes_packed() -> None:
+    """Every request says that it takes packed answers, and some servers pack their refusals, too."""
+    pauses = Pauses()
+    with serving(in_turn(Said(gzip.compress(SECONDARY), 403, [PACKED]), GOOD)) as api:
+        assert ids(api.url, pauses=pauses, patience=Patience(first_pause=0.01)) == [1]
+    assert 60 <= pauses[0] <= 60.1
+    error = refusal(in_turn(Said(gzip.compress(b'{"error": "no such field"}'), 400, [PACKED])))
+    assert error.what.endswith('answered 400 Bad Request: {"error": "no such field"}')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"no gzip at all", gzip.compress(b"[]")[:-12], b""],
+    ids=["not packed", "cut", "empty"],
+)
+def test_a_refusal_that_cannot_be_unpacked_is_told_by_its_status(body: bytes) -> None:
+    error = refusal(in_turn(Said(body, 404, [PACKED])))
+    assert error.what.split(": ")[1].startswith("answered 404 Not Found")
+    assert error.kind == "permanent"
+
+
+def test_a_refusal_that_unpacks_to_gigabytes_is_unpacked_no_further_than_anybody_reads() -> None:
+    bomb = Said(gzip.compress(b" " * (48 << 20)), 400, [PACKED])
+    tracemalloc.start()
+    try:
+        refusal(in_turn(bomb))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+
+
 def test_an_api_that_asks_to_be_left_alone_for_a_day_is_not_asked_again() -> None:
     pauses = Pauses()
     error = refusal(in_turn(Said(status=429, headers=[("Retry-After", "86400")])), pauses=pauses)
