@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from hakiri_dagster.connectors.rest.orders import out_of_order
 from hakiri_dagster.connectors.rest.ranges import CursorParams, as_position
 from hakiri_dagster.connectors.rest.samples import Sample, Seen, Span
 from hakiri_dagster.connectors.rest.walk import Collection
@@ -47,6 +48,7 @@ def extent_of(sample: Sample, asked: CursorParams, kind: CursorKind, recent: int
         sample.oldest or (sample.first if asked.ascending else None),
         sample.newest or (sample.first if asked.descending else None),
     )
+    _refuse_disorder(sample.first.spans[kind], asked, label)
     if _is_empty(sample, ends, kind):
         return Extent(None, None, 0)
     oldest, newest = (Span() if page is None else page.spans[kind] for page in ends)
@@ -59,6 +61,14 @@ def extent_of(sample: Sample, asked: CursorParams, kind: CursorKind, recent: int
         return Extent(lower, min(theirs, now), 0, rows_recent=now)
     changing = None if recent is None else now
     return Extent(min(lower, newest.highest), newest.highest, 0, rows_at_upper=newest.at_highest, rows_recent=changing)
+
+
+def _refuse_disorder(first: Span, asked: CursorParams, label: str) -> None:
+    """Else history would be taken to begin, or to end, where it does not."""
+    if asked.ascending and first.falls:
+        raise out_of_order("the first page", "ascending", label)
+    if asked.descending and first.rises:
+        raise out_of_order("the first page", "descending", label)
 
 
 def _is_empty(sample: Sample, ends: Sequence[Seen | None], kind: CursorKind) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.json_text import Record
@@ -78,7 +78,7 @@ class _Up:
             if here is None:
                 continue
             if high is not None and here < high:
-                raise _out_of_order(where, "later", "ascending")
+                raise out_of_order(where, "ascending")
             high = here
         self._high = max((one for one in (high, self._high) if one is not None), default=None)
 
@@ -87,8 +87,9 @@ class _Up:
 
 
 class _Down:
-    """A record that changes meanwhile becomes the newest, and others are shown again: records may come that are newer
-    than all on the pages before. One that is not was passed over there."""
+    """A record that changes meanwhile becomes the newest, and others are shown again: at its top a page may hold
+    records that are newer than all on the pages before. One that is not was passed over there. Within a page nothing
+    changes meanwhile."""
 
     def __init__(self, order: Descending) -> None:
         self._order = order
@@ -101,12 +102,15 @@ class _Down:
 
     def takes(self, records: Sequence[Record], where: str) -> None:
         high = self._high
+        before: int | None = None
         for record in records:
             here = self._order.position(record)
             if here is None:
                 continue
-            if self._low is not None and high is not None and self._low < here < high:
-                raise _out_of_order(where, "earlier", "descending")
+            passed_over = self._low is not None and high is not None and self._low < here < high
+            if passed_over or (before is not None and here > before):
+                raise out_of_order(where, "descending")
+            before = here
             if high is None or here < high:
                 self._low = here
             self._high = here if self._high is None else max(here, self._high)
@@ -116,8 +120,13 @@ class _Down:
         return None
 
 
-def _out_of_order(where: str, than: str, order: str) -> SourceError:
+Declared = Literal["ascending", "descending"]
+
+
+def out_of_order(page: str, order: Declared, label: str | None = None) -> SourceError:
+    than = "a later" if order == "ascending" else "an earlier"
     return SourceError(
-        f"{where}: a record comes after one with a {than} cursor: the order is not {order}",
+        f"{page}: a record comes after one with {than} cursor: the order is not {order}",
+        where=label,
         hint=f'take `order = "{order}"` out of `cursor_params`, or give the API the parameter that sorts so',
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import get_args
 
 from hakiri_dagster.connectors.rest.columns import Shown, shown_by
@@ -18,18 +19,23 @@ from hakiri_dagster.security.retry_after import http_date
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where records lie that have a position. `at_highest`: how many have the highest."""
+    """Where records lie that have a position. `at_highest`: how many have the highest. `rises`, `falls`: one lies
+    higher, or lower, than the one before it."""
 
     lowest: int | None = None
     highest: int | None = None
     at_highest: int = 0
+    rises: bool = False
+    falls: bool = False
 
     @classmethod
     def of(cls, positions: Sequence[int]) -> Span:
         if not positions:
             return cls()
         highest = max(positions)
-        return cls(min(positions), highest, positions.count(highest))
+        rises = any(before < after for before, after in pairwise(positions))
+        falls = any(before > after for before, after in pairwise(positions))
+        return cls(min(positions), highest, positions.count(highest), rises, falls)
 
 
 @dataclass(frozen=True, slots=True)

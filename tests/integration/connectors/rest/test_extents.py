@@ -100,6 +100,15 @@ def test_no_clock_tells_the_highest_number_where_the_page_that_should_does_not(
     assert cure in (raised.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("order", "cursors"), [("descending", ("2024-01-01", "2024-01-02")), ("ascending", ("2024-01-02", "2024-01-01"))]
+)
+def test_a_first_page_in_another_order_than_was_declared_tells_no_end(order: str, cursors: tuple[str, ...]) -> None:
+    with pytest.raises(SourceError, match=f"the first page: .* the order is not {order}") as raised:
+        found(lambda _: page(cursors[0], *cursors), type_="date", lower="since", format="date", order=order)
+    assert raised.value.where == LABEL
+
+
 def test_an_empty_page_that_tells_no_total_is_the_last() -> None:
     pagination = {"type": "page", "param": "page", "total": "pages"}
     assert found(lambda _: said({"data": []}), pagination=pagination, lower="since").extent == NOTHING

@@ -356,3 +356,11 @@ def test_a_walk_that_goes_down_needs_that_order() -> None:
     rows = [{"id": 1, "at": 50}, {"id": 2, "at": 10}, {"id": 3, "at": 40}]
     error = refusal(shifting([rows]), collection(PageNumber("page")), Descending(position, end=30))
     assert "the order is not descending" in error.what
+
+
+def test_an_api_that_goes_up_is_not_taken_for_one_that_goes_down() -> None:
+    """Each of its records is newer than all before it, as one that changed meanwhile would be: at the top of a page."""
+    rows = [{"id": n, "at": n * 10} for n in range(7)]
+    for end in (None, 40):
+        error = refusal(shifting([rows]), collection(PageNumber("page")), Descending(position, end=end))
+        assert "a record comes after one with an earlier cursor: the order is not descending" in error.what
