@@ -104,6 +104,10 @@ class HeldBack(SourceUnavailable):
     """Nothing was asked of the source: it is not its turn, or whoever asks has no time to wait for it."""
 
 
+class SourceThrottled(SourceUnavailable):
+    """The source wants to be left alone for longer than anybody waits: no try of this run's is to follow."""
+
+
 class NothingThere(SourceError):
     """No file is where the source's rows should be."""
 

@@ -17,7 +17,7 @@ from hakiri_dagster.connectors.contract import Discovery
 from hakiri_dagster.destinations.contract import Target
 from hakiri_dagster.destinations.refusals_contract import EmptySource, TooManyRowsRefused
 from hakiri_dagster.engine.process_identity import where_it_ran
-from hakiri_dagster.errors import HakiriError, RowsRefused
+from hakiri_dagster.errors import HakiriError, RowsRefused, SourceThrottled
 from hakiri_dagster.pipeline.ahead import in_order
 from hakiri_dagster.pipeline.alerts import RaisedAlert, with_alerts
 from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
@@ -173,7 +173,8 @@ def _load_pass(
             if survey.in_order:
                 first = {part_name(claim.key): claim for claim in reversed(left)}
                 yield from (failed(way, claim, error) for claim in first.values())
-            elif len(apart := _apart(way, survey, left)) > 1:  # the others need not wait for one that cannot be read
+            elif not isinstance(error, SourceThrottled) and len(apart := _apart(way, survey, left)) > 1:
+                # the others need not wait for one that cannot be read
                 for claims in apart:
                     yield from _load_pass(way, survey, target, claims, retries)
             else:

@@ -1,4 +1,4 @@
-"""Transient errors are tried again with back-off; permanent ones are not."""
+"""Transient errors are tried again with back-off; not so permanent ones, and a source that asks to be left alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from hakiri_dagster.errors import HakiriError, WebhookUnavailable
+from hakiri_dagster.errors import HakiriError, SourceThrottled, WebhookUnavailable
 from hakiri_dagster.pipeline.way import Way
 
 Result = TypeVar("Result")
@@ -26,7 +26,7 @@ class Retries:
     def again(self, error: HakiriError) -> bool:
         """Waits and answers True if the work is to be tried again."""
         settings = self._way.settings
-        if error.kind != "transient" or self._tried >= settings.retries:
+        if error.kind != "transient" or isinstance(error, SourceThrottled) or self._tried >= settings.retries:
             return False
         pause = settings.retry_base_seconds * 2**self._tried * random.uniform(0.5, 1.0)
         if isinstance(error, WebhookUnavailable) and error.retry_after is not None:

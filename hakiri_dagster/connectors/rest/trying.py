@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hakiri_dagster.connectors.rest.api import Patience
-from hakiri_dagster.errors import SourceUnavailable
+from hakiri_dagster.errors import SourceThrottled, SourceUnavailable
 
 Result = TypeVar("Result")
 
@@ -34,16 +34,16 @@ def tried(
         try:
             return work()
         except MayPass as error:
-            if longest is None:
-                raise SourceUnavailable(f"{error.what}; tried {_times(tries)}") from None
             wish = error.retry_after
             if wish is not None and wish > patience.longest_retry_after:
-                raise SourceUnavailable(
+                raise SourceThrottled(
                     f"{error.what}; it asks to be left alone for {wish:.0f} s",
                     hint=patience.way_out
                     or f"that is more than `retry.longest_retry_after` ({patience.longest_retry_after:g} s): "
                     "run again later, or let it wait longer",
                 ) from None
+            if longest is None:
+                raise SourceUnavailable(f"{error.what}; tried {_times(tries)}") from None
             pause(draw(0, longest) + (wish or 0))
     raise AssertionError("the last try returns or raises")
 

@@ -94,6 +94,7 @@ def tracked(
         yield api
 
 
+DAY = [("Retry-After", "86400")]
 CURSOR: dict[str, Any] = {"incremental": "updated_at", "cursor_params": {"lower": "since", "order": "ascending"}}
 
 
@@ -196,6 +197,17 @@ def test_a_load_that_is_tried_again_walks_again_and_doubles_nothing(shop: ShopPr
         result = shop.apply()["issues"]
     assert (result["error"], result["rows"]) == (None, 11)
     assert shop.column("issues", "id") == list(range(1, 12))
+
+
+def test_an_api_that_asks_to_be_left_alone_for_a_day_is_asked_by_no_other_try(shop: ShopProject) -> None:
+    tracker = Tracker()
+    for number in range(1, 12):
+        tracker.put(number, ago(hours=number))
+    tracker.trouble = lambda asked, _n: Said(status=429, headers=DAY) if asked.params.get("page") == "2" else None
+    with tracked(shop, tracker, load={"mode": "append"}) as api:
+        told = shop.apply()["issues"]["error"]
+        assert "it asks to be left alone for 86400 s" in told
+        assert api.params("page").count("2") == 1
 
 
 def test_an_api_that_answers_with_html_fails_the_table_and_leaves_the_target_as_it_is(shop: ShopProject) -> None:

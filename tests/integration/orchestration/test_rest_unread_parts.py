@@ -194,6 +194,21 @@ def test_one_that_answers_who_looks_and_refuses_who_reads_fails_alone(shop: Shop
     assert issues(shop) == of(forge, PYTHON)
 
 
+def test_one_that_asks_to_be_left_alone_is_not_asked_for_each_part_by_itself(shop: ShopProject) -> None:
+    forge = with_history()
+    with forging(shop, ThrottlesReaders(forge.repos), **CURSOR, backfill={"window": "10y"}) as api:
+        told = shop.apply()["issues"]
+        assert "it asks to be left alone for 86400 s" in told["error"]
+        assert sum("since" in asked.params for asked in api.asked) <= 2, "of one pass"
+
+
+class ThrottlesReaders(Forge):
+    def answer(self, asked: Asked) -> Said:
+        if "since" in asked.params:
+            return Said(status=429, headers=[("Retry-After", "86400")])
+        return super().answer(asked)
+
+
 class RefusesReaders(Forge):
     """Those of one part always, those of others once."""
 

@@ -5,7 +5,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from hakiri_dagster.engine.spark_failures import as_hakiri_error, translate_spark_errors, useful_text
-from hakiri_dagster.errors import EngineError, EngineLost, LeaseLost, SourceError, SourceUnavailable
+from hakiri_dagster.errors import EngineError, EngineLost, LeaseLost, SourceError, SourceThrottled, SourceUnavailable
 
 JAVA = """An error occurred while calling o1.count.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
@@ -44,9 +44,10 @@ def test_a_long_text_is_cut() -> None:
     assert len(useful_text("x" * 10_000)) < 1000
 
 
-def test_an_error_of_ours_crosses_from_the_worker_with_its_type_and_hint() -> None:
-    error = as_hakiri_error(RuntimeError(WORKER), "shop/orders")
-    assert isinstance(error, SourceUnavailable)
+@pytest.mark.parametrize("kind", [SourceUnavailable, SourceThrottled])
+def test_an_error_of_ours_crosses_from_the_worker_with_its_type_and_hint(kind: type[SourceError]) -> None:
+    error = as_hakiri_error(RuntimeError(WORKER.replace("SourceUnavailable", kind.__name__)), "shop/orders")
+    assert type(error) is kind
     assert str(error) == "shop/orders: the source did not answer\n  hint: try later"
 
 

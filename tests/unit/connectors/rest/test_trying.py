@@ -4,7 +4,7 @@ import pytest
 
 from hakiri_dagster.connectors.rest.api import Patience
 from hakiri_dagster.connectors.rest.trying import MayPass, tried
-from hakiri_dagster.errors import SourceUnavailable
+from hakiri_dagster.errors import SourceThrottled, SourceUnavailable
 
 
 def pauses_of(patience: Patience, *wishes: float | None, share: float = 1.0) -> list[float]:
@@ -41,6 +41,19 @@ def test_the_last_failure_is_told_with_the_number_of_tries() -> None:
     for retries, times in ((0, "once"), (2, "3 times")):
         with pytest.raises(SourceUnavailable, match=f"GET x: answered 500; tried {times}"):
             tried(work, Patience(retries, 0), pause=lambda _: None)
+
+
+@pytest.mark.parametrize("retries", [0, 5])
+def test_who_asks_to_be_left_alone_for_longer_than_anybody_waits_is(retries: int) -> None:
+    tries = []
+
+    def work() -> None:
+        tries.append(1)
+        raise MayPass("GET x: answered 429", 86400.0)
+
+    with pytest.raises(SourceThrottled, match="it asks to be left alone for 86400 s"):
+        tried(work, Patience(retries, 0), pause=lambda _: None)
+    assert len(tries) == 1
 
 
 def test_years_of_back_off_overflow_nothing() -> None:
