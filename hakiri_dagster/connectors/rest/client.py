@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from http.client import HTTPException, IncompleteRead
 from importlib.metadata import version
 from typing import Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from hakiri_dagster.connectors.network import Network
-from hakiri_dagster.connectors.rest.api import Api
+from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.bodies import TooLarge, UnknownEncoding
 from hakiri_dagster.connectors.rest.exchange import Answer, ClosedMeanwhile, Line
 from hakiri_dagster.connectors.rest.throttling import seconds_to_wait
 from hakiri_dagster.connectors.rest.trying import MayPass, tried
-from hakiri_dagster.connectors.rest.urls import next_of, one_line, shown, with_params, without_params
+from hakiri_dagster.connectors.rest.urls import (
+    next_of,
+    one_line,
+    params_of,
+    shown,
+    values_by_name,
+    with_params,
+    without_params,
+)
 from hakiri_dagster.errors import SourceError, UnsafeUrl, WebhookUnavailable
 from hakiri_dagster.manifest.api_urls import ALLOWED, joined, judged
 from hakiri_dagster.security.secrets import redact, register
@@ -66,15 +74,23 @@ class Client:
     def next_url(self, at: SafeUrl, link: str, what: str) -> SafeUrl:
         return next_of(self._base, at, link, what=what)
 
-    def token(self, at: SafeUrl, unsaid: Collection[str]) -> str:
-        """A page, to be written down: without the host, which may move, without credentials, and without the
-        parameters `unsaid`, of which any may hold a secret, too."""
-        of_credentials = {name for name, _ in self._api.credentials.params}
-        parts = urlsplit(without_params(at.url, of_credentials.union(unsaid)))
+    def token(self, at: SafeUrl, asked: Pairs) -> str:
+        """A page, to be written down: without the host, which may move, without credentials, and without what is as it
+        was `asked`, for that may hold a secret, too. One that is known stays out however the API writes it."""
+        there = values_by_name(params_of(at.url))
+        unsaid = {name for name, _ in self._api.credentials.params}
+        for name, values in values_by_name(asked).items():
+            if there.get(name) == values or any(redact(value) != value for value in values):
+                unsaid.add(name)
+        parts = urlsplit(without_params(at.url, unsaid))
         return urlunsplit(("", "", parts.path, parts.query, ""))
 
-    def page_of(self, token: str) -> SafeUrl:
-        return self.next_url(self._base, token, "the token")
+    def page_of(self, token: str, asked: Pairs) -> SafeUrl:
+        """`asked`: put back, but for what the token says itself: the API has moved it on."""
+        at = self.next_url(self._base, token, "the token")
+        there = values_by_name(params_of(at.url))
+        left_out = [(name, value) for name, value in asked if name not in there]
+        return judged(with_params(at.url, left_out), allow_loopback=at.loopback)
 
     def shown(self, at: SafeUrl) -> str:
         """As errors name a request."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit, urlunsplit
 
 from hakiri_dagster.connectors.rest.api import Pairs
@@ -38,6 +38,18 @@ def without_params(url: str, names: Collection[str]) -> str:
     return urlunsplit(parts._replace(query="&".join(kept)))
 
 
+def params_of(url: str) -> Pairs:
+    return tuple(parse_qsl(urlsplit(url).query, keep_blank_values=True))
+
+
+def values_by_name(params: Pairs) -> Mapping[str, Sequence[str]]:
+    """Of which several may have one name."""
+    found: dict[str, list[str]] = {}
+    for name, value in params:
+        found.setdefault(name, []).append(value)
+    return found
+
+
 def _names(piece: str) -> set[str]:
     return {name for name, _ in parse_qsl(piece, keep_blank_values=True)}
 
@@ -64,9 +76,9 @@ _STAYS = "credentials are sent to `base_url` only; if the API has moved, write i
 def shown(url: str, secret_params: Collection[str] = ()) -> str:
     """Without what may be a secret, and not too long for a line."""
     parts = urlsplit(url)
-    pairs: Pairs = tuple(parse_qsl(parts.query, keep_blank_values=True))
     query = "&".join(
-        f"{name}={MASK if name in secret_params or _LIKE_A_SECRET.search(name) else value}" for name, value in pairs
+        f"{name}={MASK if name in secret_params or _LIKE_A_SECRET.search(name) else value}"
+        for name, value in params_of(url)
     )
     host = parts.netloc.rpartition("@")[2]
     text = f"{parts.scheme}://{host}{parts.path}" + (f"?{query}" if query else "")

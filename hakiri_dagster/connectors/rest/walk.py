@@ -54,7 +54,7 @@ class Collection:
 
     @property
     def constant_params(self) -> Pairs:
-        """What every page is asked with, so that no token has to say it."""
+        """What no pagination of ours changes. An API's own links may, and a token says then to what."""
         return tuple((name, value) for name, value in self.params if name not in self.pagination.steers)
 
     @property
@@ -149,7 +149,7 @@ def walked(
         if again is not None and (asked := first_url(client, collection, params, again)) != first:
             first = at = asked  # else more records have one cursor than fit a page, and are passed by their number
         if at is not None and stretch is not None and pages >= stretch.pages:
-            return client.token(at, {name for name, _ in collection.constant_params})
+            return client.token(at, collection.constant_params)
     return ""
 
 
@@ -157,8 +157,7 @@ def _beginning(client: Client, collection: Collection, params: Pairs, stretch: S
     """What the table asks now holds for pages that were told of before."""
     if stretch is None or stretch.after is None:
         return first_url(client, collection, params)
-    at = client.page_of(stretch.after)
-    return judged(with_params(at.url, collection.constant_params), allow_loopback=at.loopback)
+    return client.page_of(stretch.after, collection.constant_params)
 
 
 def _first_of(client: Client, at: SafeUrl, collection: Collection, stretch: Stretch | None) -> Page:
