@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from hakiri_dagster import errors
 from hakiri_dagster.errors import EngineError, EngineLost, HakiriError
+from hakiri_dagster.security.secrets import redact
 
 _LOST_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"}
 
@@ -74,6 +75,7 @@ def useful_text(text: str) -> str:
         chosen = causes[-1]
     else:
         chosen = " ".join(lines[:3])
+    chosen = redact(chosen)  # cut, a secret would not be known any more
     return chosen if len(chosen) <= _LONGEST else f"{chosen[:_LONGEST]} …"
 
 

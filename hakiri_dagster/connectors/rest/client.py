@@ -36,6 +36,7 @@ MOST_REDIRECTS: Final = 5
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _TRY_AGAIN = frozenset((408, 425, 429))
 _SHOWN_OF_A_BODY: Final = 200
+_LOOKED_AT_OF_A_BODY: Final = 64 << 10
 _HINTS = {
     401: "check the credentials under `auth`",
     403: "may these credentials read this? check `auth`",
@@ -162,7 +163,7 @@ class Client:
 
 
 def beginning_of(body: bytes) -> str:
-    """To be put behind what is said of an answer. Secrets are masked before anything is cut off of them."""
-    text = redact(body[: 8 * _SHOWN_OF_A_BODY].decode("utf-8", "replace"))
-    text = one_line(text, _SHOWN_OF_A_BODY)
+    """To be put behind what is said of an answer. So much is looked at because blanks and secrets take less room on a
+    line than in a body: where it ends it may cut a secret in two."""
+    text = one_line(body[:_LOOKED_AT_OF_A_BODY].decode("utf-8", "replace"), _SHOWN_OF_A_BODY)
     return f": {text}" if text else ""

@@ -28,6 +28,7 @@ from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.verbatim import Verbatim
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, walked
 from hakiri_dagster.planning.chunks import Part
+from hakiri_dagster.security.secrets import known_in, register
 
 WALK: Final = "_hakiri_walk"
 TEXT: Final = "_hakiri_text"
@@ -139,10 +140,22 @@ def _unseen(record: Record, columns: frozenset[str]) -> list[str] | None:
 
 
 def _packed(work: Work) -> str:
-    return base64.b64encode(zlib.compress(pickle.dumps(work))).decode()
+    """With what is secret of it: a worker has read no manifest."""
+    return base64.b64encode(zlib.compress(pickle.dumps((work, known_in(_texts(work)))))).decode()
 
 
 def _unpacked(packed: str) -> Work:
-    work = pickle.loads(zlib.decompress(base64.b64decode(packed)))
+    work, secrets = pickle.loads(zlib.decompress(base64.b64decode(packed)))
     assert isinstance(work, Work)
+    register(secrets)
     return work
+
+
+def _texts(work: Work) -> Iterator[str]:
+    """What requests are made of."""
+    yield from (work.api.base_url, work.collection.path)
+    explosion = work.collection.explosion
+    continued = None if explosion is None else explosion.continued
+    told = [work.api.headers, work.collection.params, *(walk.params for walk in work.walks)]
+    for pairs in told if continued is None else [*told, continued.params]:
+        yield from (value for _, value in pairs)

@@ -11,6 +11,7 @@ from hakiri_dagster.connectors.rest.client import Client, beginning_of
 from hakiri_dagster.connectors.rest.exchange import Answer
 from hakiri_dagster.connectors.rest.json_text import Document, NotJson, Record, read_document
 from hakiri_dagster.connectors.rest.trying import MayPass
+from hakiri_dagster.connectors.rest.urls import one_line
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.security.url_guard import SafeUrl
 
@@ -109,5 +110,5 @@ def _kind(value: Any) -> str:
 def _keys(value: Any) -> str:
     if not isinstance(value, dict) or not value:
         return ""
-    names = [f"`{str(name)[:40]}`" for name in list(value)[:_SHOWN_KEYS]]
+    names = [f"`{one_line(str(name), 40)}`" for name in list(value)[:_SHOWN_KEYS]]
     return f"; it has {', '.join(names)}" + (" …" if len(value) > _SHOWN_KEYS else "")

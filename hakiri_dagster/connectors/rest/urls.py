@@ -10,7 +10,7 @@ from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.errors import SourceError, UnsafeUrl
 from hakiri_dagster.manifest.api_urls import judged
 from hakiri_dagster.security.pinned_connection import origin
-from hakiri_dagster.security.secrets import MASK
+from hakiri_dagster.security.secrets import MASK, redact
 from hakiri_dagster.security.url_guard import SafeUrl
 
 _LIKE_A_SECRET = re.compile(
@@ -86,6 +86,7 @@ def shown(url: str, secret_params: Collection[str] = ()) -> str:
 
 
 def one_line(text: str, at_most: int) -> str:
-    plain = "".join(character if character.isprintable() else " " for character in text)
+    """Without secrets: cut, one would not be known any more."""
+    plain = "".join(character if character.isprintable() else " " for character in redact(text))
     plain = " ".join(plain.split())
     return plain if len(plain) <= at_most else f"{plain[:at_most]}…"

@@ -6,6 +6,7 @@ from pyspark.errors import PySparkException
 
 from hakiri_dagster.engine.spark_failures import as_hakiri_error, translate_spark_errors, useful_text
 from hakiri_dagster.errors import EngineError, EngineLost, LeaseLost, SourceError, SourceThrottled, SourceUnavailable
+from hakiri_dagster.security import secrets
 
 JAVA = """An error occurred while calling o1.count.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times
@@ -40,8 +41,10 @@ def test_of_a_python_traceback_the_exception_is_kept() -> None:
     assert useful_text(text) == "ValueError: bad news"
 
 
-def test_a_long_text_is_cut() -> None:
+def test_a_long_text_is_cut_and_no_secret_with_it() -> None:
     assert len(useful_text("x" * 10_000)) < 1000
+    secrets.register(["a-secret-where-a-long-text-is-cut"])
+    assert "a-secret" not in useful_text("x" * 780 + "a-secret-where-a-long-text-is-cut")
 
 
 @pytest.mark.parametrize("kind", [SourceUnavailable, SourceThrottled])

@@ -8,12 +8,14 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from hakiri_dagster.connectors.contract import MALFORMED_COLUMN, SLICE_COLUMN, Known
 from hakiri_dagster.connectors.rest.ranges import as_position
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, SourceError, SourceUnavailable
 from hakiri_dagster.planning.chunks import CursorRange, Extent, Interval, NullCursor
+from hakiri_dagster.security import secrets
 from tests.integration.connectors.rest.api_server import Asked, Said, in_turn, said, serving
 from tests.integration.connectors.rest.conftest import LABEL, Source, is_good
 
@@ -231,6 +233,27 @@ def test_what_goes_wrong_in_a_worker_is_told_as_it_is_here(source: Source) -> No
         assert "/things?page=2" in error.what
         assert told in error.what
         assert secret not in str(error)
+
+
+def test_a_worker_knows_the_secrets_that_it_is_given_in_headers_and_parameters(source: Source) -> None:
+    """What it raises is in Spark's own log before anybody here can mask it."""
+    of_header, of_param = "the-secret-in-a-header-of-this-table", "the-secret-in-a-parameter-of-this-table"
+    secrets.register([of_header, of_param])
+    source.config = {"headers": {"X-Application": f"key {of_header}"}, "retry": {"retries": 0}}
+    source.endpoint = {"params": {"fields": "f" * 240, "account": of_param}}
+
+    def answer(asked: Asked) -> Said:
+        if "page" in asked.params:
+            return said({"detail": "d" * 160, "key": asked.headers["X-Application"]}, 400)
+        return said([{"id": 1}], Link=f'</things?page=2&fields={"f" * 240}&account={of_param}>; rel="next"')
+
+    with serving(answer) as api:
+        source.url = api.url
+        found = source.discover()
+        with pytest.raises(PySparkException) as raised:
+            source.rows(found)
+    assert "answered 400 Bad Request" in str(raised.value)
+    assert "the-secret" not in str(raised.value)
 
 
 def test_a_secret_is_in_no_plan_and_no_repr(source: Source, capsys: pytest.CaptureFixture[str]) -> None:

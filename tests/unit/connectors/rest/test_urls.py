@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from hakiri_dagster.connectors.rest.client import beginning_of
 from hakiri_dagster.connectors.rest.pagination import link_to_next
 from hakiri_dagster.connectors.rest.urls import shown, with_params
 from hakiri_dagster.manifest.api_urls import joined
+from hakiri_dagster.security import secrets
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,13 @@ def test_a_url_is_shown_without_secrets_and_on_one_line() -> None:
     url = "https://a.example/x?who=me&access_token=abc&page_size=5&sig=zz&monkey=1"
     assert shown(url, ["who"]) == "https://a.example/x?who=***&access_token=***&page_size=5&sig=***&monkey=1"
     assert len(shown("https://a.example/?q=" + "x" * 5000)) <= 301
+
+
+def test_a_secret_is_masked_before_a_text_is_cut() -> None:
+    secrets.register(["a-secret-that-lies-at-the-cut"])
+    assert "a-secret" not in shown("https://a.example/?q=" + "x" * 270 + "a-secret-that-lies-at-the-cut")
+    told = beginning_of(b"x" + b" " * 1580 + b"a-secret-that-lies-at-the-cut")
+    assert told == ": x ***"
 
 
 @pytest.mark.parametrize(
