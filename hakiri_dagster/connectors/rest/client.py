@@ -66,6 +66,11 @@ class Client:
             **dict(api.credentials.headers),
         }
 
+    @property
+    def most_bytes(self) -> int:
+        """Of one answer."""
+        return self._api.most_bytes
+
     def close(self) -> None:
         self._line.close()
 

@@ -4,7 +4,7 @@ place in the list."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ class Explosion:
             return
         yield from self.elements(parent, elements_of(found.text), 0)
 
-    def elements(self, parent: Record, elements: Sequence[Record], first: int) -> Iterator[Record]:
+    def elements(self, parent: Record, elements: Iterable[Record], first: int) -> Iterator[Record]:
         kept = self._kept(parent)
         for position, element in enumerate(elements, start=first):
             yield self._child(kept, position, element)

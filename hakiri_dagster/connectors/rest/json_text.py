@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _ABSENT: Final = object()
+_OF_A_RECORD: Final = 64
+_OF_A_VALUE: Final = 8
+"""Bytes of a body that each counts for, however short it is: what is made of it takes more than that, and a MiB of
+`1,`, or of `{},`, would take 70."""
 
 
 def _no_constant(name: str) -> Any:
@@ -24,6 +29,10 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 class NotJson(Exception):
     """The text is no JSON document."""
+
+
+class TooMany(Exception):
+    """More records, or values, than there is room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +65,13 @@ class Document:
         return value_at(self.around, path)
 
 
-def read_document(body: bytes, records_path: Sequence[str]) -> Document:
-    """Raises NotJson."""
+def read_document(body: bytes, records_path: Sequence[str], room: int = sys.maxsize) -> Document:
+    """Raises NotJson, and TooMany before what is made of a body takes many times the bytes that there is `room` for."""
+    if sum(map(body.count, (b",", b"[", b"{"))) > room // _OF_A_VALUE:
+        raise TooMany(f"{room // _OF_A_VALUE:,} values")
     try:
         text = body.decode(json.detect_encoding(body)).removeprefix("\ufeff")
-        around, records, instead, end = _value(text, _skip(text, 0), list(records_path))
+        around, records, instead, end = _value(text, _skip(text, 0), list(records_path), room // _OF_A_RECORD)
     except (ValueError, RecursionError, LookupError) as error:
         raise NotJson(str(error)) from None
     if _skip(text, end) != len(text):
@@ -68,10 +79,10 @@ def read_document(body: bytes, records_path: Sequence[str]) -> Document:
     return Document(around, records, None if instead is _ABSENT else instead)
 
 
-def elements_of(text: str) -> tuple[Record, ...]:
-    """Of the text of a list."""
-    _, records, _, _ = _records(text, _skip(text, 0))
-    return records or ()
+def elements_of(text: str) -> Iterator[Record]:
+    """Of the text of a list, one by one."""
+    for element, _ in _elements(text, _skip(text, _skip(text, 0) + 1)):
+        yield element
 
 
 def members_of(text: str) -> Iterator[Member]:
@@ -99,16 +110,16 @@ _Found = tuple[Any, tuple[Record, ...] | None, Any, int]
 """The value without the records, the records, what is there instead of them, and where the value ends."""
 
 
-def _value(text: str, at: int, path: Sequence[str]) -> _Found:
+def _value(text: str, at: int, path: Sequence[str], most: int) -> _Found:
     if not path:
-        return _records(text, at)
+        return _records(text, at, most)
     if text[at : at + 1] == "{":
-        return _object(text, at, path)
+        return _object(text, at, path, most)
     value, end = _DECODER.raw_decode(text, at)
     return value, None, _ABSENT, end
 
 
-def _object(text: str, at: int, path: Sequence[str]) -> _Found:
+def _object(text: str, at: int, path: Sequence[str], most: int) -> _Found:
     around: dict[str, Any] = {}
     records, instead = None, _ABSENT
     at = _skip(text, at + 1)
@@ -118,7 +129,7 @@ def _object(text: str, at: int, path: Sequence[str]) -> _Found:
         name, at = _DECODER.raw_decode(text, at)
         at = _expected(text, at, ":")
         if name == path[0]:
-            around[name], records, instead, at = _value(text, at, path[1:])
+            around[name], records, instead, at = _value(text, at, path[1:], most)
         else:
             around[name], at = _DECODER.raw_decode(text, at)
         at = _skip(text, at)
@@ -131,23 +142,32 @@ def _object(text: str, at: int, path: Sequence[str]) -> _Found:
     return around, records, instead, at + 1
 
 
-def _records(text: str, at: int) -> _Found:
+def _records(text: str, at: int, most: int) -> _Found:
     if text[at : at + 1] != "[":
         value, end = _DECODER.raw_decode(text, at)
         return value, () if value is None else None, value, end
     records: list[Record] = []
     at = _skip(text, at + 1)
+    for record, after in _elements(text, at):
+        if len(records) == most:
+            raise TooMany(f"{most:,} records")
+        records.append(record)
+        at = after
+    return [], tuple(records), _ABSENT, at + 1
+
+
+def _elements(text: str, at: int) -> Iterator[tuple[Record, int]]:
+    """Of a list, from the first one on: each with where the next one begins, or the list ends."""
     while text[at : at + 1] != "]":
         value, end = _DECODER.raw_decode(text, at)
-        records.append(Record(text[at:end], value))
-        at = _skip(text, end)
+        record, at = Record(text[at:end], value), _skip(text, end)
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
             if text[at : at + 1] == "]":
                 raise ValueError(f"a value is missing at character {at}")
         elif text[at : at + 1] != "]":
             raise ValueError(f"a comma is missing at character {at}")
-    return [], tuple(records), _ABSENT, at + 1
+        yield record, at
 
 
 def _expected(text: str, at: int, character: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hakiri_dagster.connectors.rest.client import Client, beginning_of
 from hakiri_dagster.connectors.rest.exchange import Answer
-from hakiri_dagster.connectors.rest.json_text import Document, NotJson, Record, read_document
+from hakiri_dagster.connectors.rest.json_text import Document, NotJson, Record, TooMany, read_document
 from hakiri_dagster.connectors.rest.trying import MayPass
 from hakiri_dagster.connectors.rest.urls import one_line
 from hakiri_dagster.errors import SourceError
@@ -29,16 +29,22 @@ class Page:
 def fetch(client: Client, at: SafeUrl, records: str | None) -> Page:
     """`records`: the dotted path of the list of records; None: the body itself is the list."""
     path = path_of(records)
-    return client.get(at, lambda answer: _page(client.shown(at), at, answer, path))
+    return client.get(at, lambda answer: _page(client, at, answer, path))
 
 
 def path_of(dotted: str | None) -> tuple[str, ...]:
     return () if dotted is None else tuple(dotted.split("."))
 
 
-def _page(shown: str, at: SafeUrl, answer: Answer, path: Sequence[str]) -> Page:
+def _page(client: Client, at: SafeUrl, answer: Answer, path: Sequence[str]) -> Page:
+    shown = client.shown(at)
     try:
-        document = read_document(answer.body, path)
+        document = read_document(answer.body, path, client.most_bytes)
+    except TooMany as error:
+        raise SourceError(
+            f"{shown}: the answer holds more than {error}",
+            hint="ask for smaller pages, or raise `max_body_mib`, which allows for them, if there is memory for it",
+        ) from None
     except NotJson as error:
         if answer.may_be_cut and answer.body.lstrip()[:1] in (b"{", b"["):
             raise MayPass(f"{shown}: the connection broke off in the middle of the answer") from None

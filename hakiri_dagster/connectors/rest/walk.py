@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 import xxhash
@@ -72,14 +73,14 @@ class Collection:
                 yield from map(self._of_its_part, self.explosion.children(record, sent))
 
     def children(self, client: Client, page: Page, record: Record, sent: Record) -> Iterator[Sequence[Record]]:
-        """As many at a time as came together."""
+        """Some at a time: one record may have a million of them."""
         explosion = self.explosion
         if explosion is None:
             yield [record]
             return
         link = explosion.rest_of(sent)
         if link is None or explosion.continued is None:
-            yield [self._of_its_part(child) for child in explosion.children(record, sent)]
+            yield from _some_at_once(map(self._of_its_part, explosion.children(record, sent)))
             return
         at, passed = client.next_url(page.at, link, "the URL of a list's elements"), 0
         for elements in _listed(client, self, at, explosion.continued.params):
@@ -186,6 +187,11 @@ def _rows(
                 yield few
                 few = []
     yield few
+
+
+def _some_at_once(records: Iterator[Record]) -> Iterator[Sequence[Record]]:
+    while some := list(islice(records, _ROWS_AT_ONCE)):
+        yield some
 
 
 def _listed(client: Client, collection: Collection, at: SafeUrl, params: Pairs) -> Iterator[Sequence[Record]]:

@@ -205,6 +205,30 @@ def test_ten_gigabytes_are_given_up_before_they_fill_memory() -> None:
     assert peak < 16 << 20
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"[" + b"1," * 140_000 + b"1]", "131,072 records"),
+        (b"[[" + b"{}," * (1 << 20) + b"{}]]", "1,048,576 values"),
+        (b'[{"a":[' + b'{"":0},' * (1 << 20) + b"{}]}]", "1,048,576 values"),
+    ],
+    ids=["records", "objects", "members"],
+)
+def test_a_small_body_of_ever_so_many_values_fills_no_memory(body: bytes, told: str) -> None:
+    """A MiB of the shortest values there are would take 70, and their 64 MiB are 63 KiB on the wire."""
+    bomb = Said(gzip.compress(body), headers=[("Content-Encoding", "gzip")])
+    tracemalloc.start()
+    try:
+        error = refusal(in_turn(bomb), most_bytes=8 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert error.kind == "permanent"
+    assert f"/things: the answer holds more than {told}" in error.what
+    assert "ask for smaller pages" in (error.hint or "")
+    assert peak < 64 << 20
+
+
 def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
     sent = Said(b"[]", headers=[("Content-Length", str(10 << 30))])
     error = refusal(in_turn(replace(sent, without_length=True)))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
 from hakiri_dagster.connectors.rest.explosion import Continued, Explosion
 from hakiri_dagster.connectors.rest.flattening import Flattening
 from hakiri_dagster.connectors.rest.moments import Moments
+from hakiri_dagster.connectors.rest.pagination import NextUrl
+from hakiri_dagster.connectors.rest.walk import Collection, walked
 from hakiri_dagster.errors import SourceError
+from tests.unit.connectors.rest.played_api import PlayedApi
 from tests.unit.connectors.rest.records import record
 
 LABELS = Explosion(("labels",), (("issues_id", "id"), ("issues_at", "at")), "position", cursor="issues_at")
@@ -93,3 +97,18 @@ def test_a_list_goes_on_where_its_record_says_so(sent: str, url: str | None) -> 
 def test_a_list_that_goes_on_nowhere_is_an_error() -> None:
     with pytest.raises(SourceError, match="`more` says that a list goes on"):
         CONTINUED.rest_of(record('{"more":true}'))
+
+
+def test_a_list_of_ever_so_many_elements_is_not_held_as_rows_all_at_once() -> None:
+    listed = Collection(
+        "/orders", (), "rows", NextUrl("next"), 10, explosion=Explosion(("lines",), (("order", "id"),), "n")
+    )
+    api = PlayedApi(lambda _: {"rows": [{"id": 1, "lines": [1] * 100_000}]})
+    tracemalloc.start()
+    try:
+        rows = sum(map(len, walked(api, listed)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rows == 100_000
+    assert peak < 16 << 20

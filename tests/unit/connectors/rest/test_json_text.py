@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hakiri_dagster.connectors.rest.json_text import NotJson, members_of, read_document
+from hakiri_dagster.connectors.rest.json_text import NotJson, TooMany, elements_of, members_of, read_document
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -58,6 +58,19 @@ def test_only_what_the_json_module_takes_is_json(text: str) -> None:
 def test_what_is_no_json_is_not_taken_for_it(text: str) -> None:
     with pytest.raises(NotJson):
         read_document(text.encode(), ("r",) if text.startswith("{") else ())
+
+
+def test_no_more_records_are_made_than_were_allowed_for() -> None:
+    for body in (b"[1,1,1]", b'{"r": [1, 1, 1]}'):
+        path = () if body.startswith(b"[") else ("r",)
+        assert len(read_document(body, path, 3 * 64).records or ()) == 3
+        with pytest.raises(TooMany, match="2 records"):
+            read_document(body, path, 3 * 64 - 1)
+
+
+def test_elements_are_made_as_they_are_taken() -> None:
+    elements = elements_of("[1, and no JSON behind it")
+    assert next(elements).value == 1
 
 
 def test_other_encodings_of_unicode_are_understood() -> None:
