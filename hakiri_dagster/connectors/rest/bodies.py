@@ -28,7 +28,7 @@ def read_body(answer: HTTPResponse, most_bytes: int) -> bytes:
         case "identity":
             return _within(pieces, most_bytes)
         case "gzip" | "x-gzip":
-            return _within(_unpacked(pieces), most_bytes)
+            return _within(_unpacked(_limited(pieces, most_bytes)), most_bytes)
         case other:
             raise UnknownEncoding(other)
 
@@ -59,11 +59,18 @@ def _encoding(answer: HTTPResponse) -> str:
 
 def _within(pieces: Iterator[bytes], most_bytes: int) -> bytes:
     body = bytearray()
-    for piece in pieces:
+    for piece in _limited(pieces, most_bytes):
         body += piece
-        if len(body) > most_bytes:
-            raise TooLarge
     return bytes(body)
+
+
+def _limited(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
+    taken = 0
+    for piece in pieces:
+        taken += len(piece)
+        if taken > most_bytes:
+            raise TooLarge
+        yield piece
 
 
 def _pieces(answer: HTTPResponse) -> Iterator[bytes]:
@@ -74,17 +81,17 @@ def _pieces(answer: HTTPResponse) -> Iterator[bytes]:
 
 
 def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """A few packed bytes may hold gigabytes: no more is unpacked at once than fits a piece."""
-    unpacking = zlib.decompressobj(_GZIP)
-    something = False
+    """A few packed bytes may hold gigabytes: no more is unpacked at once than fits a piece. What follows the end of a
+    packed stream is another one, and no part of the body is left out."""
+    unpacking = None
     for piece in pieces:
-        something = True
         while piece:
+            if unpacking is None or unpacking.eof:
+                unpacking = zlib.decompressobj(_GZIP)
             try:
                 yield unpacking.decompress(piece, _PIECE)
             except zlib.error:
                 raise IncompleteRead(b"") from None
-            piece = unpacking.unconsumed_tail
-    yield unpacking.flush()
-    if something and not unpacking.eof:
+            piece = unpacking.unused_data if unpacking.eof else unpacking.unconsumed_tail
+    if unpacking is not None and not unpacking.eof:
         raise IncompleteRead(b"")

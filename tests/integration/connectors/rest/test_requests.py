@@ -247,6 +247,27 @@ def test_a_packed_body_is_unpacked() -> None:
         assert api.asked[0].headers["Accept-Encoding"] == "gzip"
 
 
+@pytest.mark.parametrize("cut", [1, 4, 9, 1000])
+def test_a_body_packed_in_several_streams_is_unpacked_to_its_end(cut: int) -> None:
+    """As a server does that packs what it sends piece by piece."""
+    body = json.dumps([{"id": n} for n in range(500)]).encode()
+    pieces = [gzip.compress(body[at : at + cut]) for at in range(0, len(body), cut)]
+    with serving(in_turn(Said(b"".join(pieces), headers=[PACKED]))) as api:
+        assert ids(api.url) == list(range(500))
+
+
+@pytest.mark.parametrize("behind", [b"\0", b"[]", gzip.compress(b" ")[:-1]], ids=["zero", "json", "cut"])
+def test_what_follows_a_packed_body_is_not_dropped_in_silence(behind: bytes) -> None:
+    error = refusal(in_turn(Said(gzip.compress(GOOD.body) + behind, headers=[PACKED])), patience=Patience(retries=0))
+    assert "the connection broke off in the middle of the answer" in error.what
+
+
+def test_a_packed_body_that_unpacks_to_nothing_for_ever_is_given_up() -> None:
+    nothing = gzip.compress(b"") * 1000
+    sent = Said(gzip.compress(b"[]"), headers=[PACKED], stream=iter([nothing] * 100))
+    assert "the answer is larger than 1 MiB" in refusal(in_turn(sent), most_bytes=1 << 20).what
+
+
 def test_a_body_packed_in_another_way_is_refused() -> None:
     sent = Said(zlib.compress(GOOD.body), headers=[("Content-Encoding", "deflate")])
     assert "packed as deflate" in refusal(in_turn(sent)).what
