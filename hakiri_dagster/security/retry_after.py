@@ -9,14 +9,15 @@ from email.utils import parsedate_to_datetime
 _SECONDS = re.compile(r"[0-9]{1,9}")
 
 
-def seconds_asked_for(retry_after: str | None) -> float | None:
-    """Given as seconds, or as a date; None for what is neither."""
+def seconds_asked_for(retry_after: str | None, *, date: str | None = None) -> float | None:
+    """Given as seconds, or as a date; None for what is neither. `date`: the answer's own `Date`, by whose clock that
+    is; without one it is by ours."""
     if retry_after is None:
         return None
     if _SECONDS.fullmatch(retry_after):
         return float(retry_after)
     then = http_date(retry_after)
-    return None if then is None else max(0.0, (then - datetime.now(UTC)).total_seconds())
+    return None if then is None else max(0.0, (then - (http_date(date) or datetime.now(UTC))).total_seconds())
 
 
 def http_date(text: str | None) -> datetime | None:

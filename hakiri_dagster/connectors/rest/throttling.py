@@ -19,7 +19,7 @@ _SECONDARY_SECONDS: Final = 60.0
 
 def seconds_to_wait(answer: Answer) -> float | None:
     """None: nothing says that the API wants to be left alone."""
-    wish = seconds_asked_for(answer.headers.get("Retry-After"))
+    wish = seconds_asked_for(answer.headers.get("Retry-After"), date=answer.headers.get("Date"))
     if wish is not None or answer.status not in _THROTTLED:
         return wish
     if _number(answer.headers.get("x-ratelimit-remaining")) == 0:

@@ -101,18 +101,20 @@ def test_retry_after_is_waited_for_in_seconds_and_as_a_date() -> None:
 
 
 DATE = format_datetime(datetime(2030, 1, 1, tzinfo=UTC), usegmt=True)
+SOON = format_datetime(datetime(2030, 1, 1, 0, 0, 40, tzinfo=UTC), usegmt=True)
 SECONDARY = b'{"message": "You have exceeded a secondary rate limit"}'
 
 
 @pytest.mark.parametrize(
     ("status", "headers", "body", "seconds"),
     [
+        (429, {"Retry-After": SOON, "Date": DATE}, b"{}", 40),
         (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1893456040", "Date": DATE}, b"{}", 40),
         (429, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1893456040", "Date": DATE}, b"{}", 40),
         (429, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "30", "Date": DATE}, b"{}", 30),
         (403, {"x-ratelimit-remaining": "4711", "Date": DATE}, SECONDARY, 60),
     ],
-    ids=["GitHub's", "429", "seconds", "secondary"],
+    ids=["a date", "GitHub's", "429", "seconds", "secondary"],
 )
 def test_a_limit_is_waited_for_by_the_clock_of_the_api(
     status: int, headers: dict[str, str], body: bytes, seconds: float
