@@ -6,7 +6,7 @@ Each kind is a value that can be pickled, and keeps nothing between pages but wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -20,8 +20,8 @@ from hakiri_dagster.errors import SourceError
 from hakiri_dagster.manifest.api_urls import judged
 from hakiri_dagster.security.url_guard import SafeUrl
 
-_LINK = re.compile(r"<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~-]+\*?\s*(?:=\s*(?:\"[^\"]*\"|[^\s\";,]+))?)*)\s*(?:,|$)")
-_PARAM = re.compile(r";\s*([\w!#$&+.^`|~-]+\*?)\s*(?:=\s*(?:\"([^\"]*)\"|([^\s\";,]+)))?")
+_LINK_PARAM = re.compile(r"\s*;\s*([\w!#$&+.^`|~-]+\*?)\s*(?:=\s*(?:\"([^\"]*)\"|([^\s\";,]+)))?")
+_END_OF_LINK = re.compile(r"\s*(?:,|$)")
 
 
 class Pagination(Protocol):
@@ -202,12 +202,22 @@ class Offset(_Counted):
 
 
 def link_to_next(headers: Iterable[str]) -> str | None:
-    for header in headers:
-        for target, params in _LINK.findall(header):
-            for name, quoted, plain in _PARAM.findall(params):
-                if name.lower() == "rel" and "next" in (quoted or plain).lower().split():
-                    return str(target)
-    return None
+    return next((target for header in headers for target, rels in _links(header) if "next" in rels), None)
+
+
+def _links(header: str) -> Iterator[tuple[str, Collection[str]]]:
+    """Each with its relations. No character is looked at more than a few times: whoever answers writes this text."""
+    at = 0
+    while (start := header.find("<", at)) >= 0 and (end := header.find(">", start)) >= 0:
+        rels: list[str] = []
+        at = end + 1
+        while (param := _LINK_PARAM.match(header, at)) is not None:
+            name, quoted, plain = param.groups()
+            if name.lower() == "rel":
+                rels += (quoted or plain or "").lower().split()
+            at = param.end()
+        if _END_OF_LINK.match(header, at) is not None:
+            yield header[start + 1 : end], rels
 
 
 def _count(client: Client, page: Page, path: str) -> int:

@@ -62,7 +62,17 @@ def test_a_secret_is_masked_before_a_text_is_cut() -> None:
         (['<https://a/1?q=a,b;c>; title="x, y; rel=next"; rel="prev", <https://a/2>; rel="next"'], "https://a/2"),
         (['<https://a/1>; rel="nextish"'], None),
         (["nonsense"], None),
+        (['<https://a/1>; rel="next" nonsense, <https://a/2>; rel="next"'], "https://a/2"),
+        (['<https://a/1>; rel="prev"; rel=next; crossorigin'], "https://a/1"),
+        (['<https://a/1>; rel, <https://a/2>; rel*=next , <https://a/3> ; rel = next ;title="'], None),
+        (["<https://a/1"], None),
     ],
 )
 def test_the_next_page_is_found_in_links(headers: list[str], expected: str | None) -> None:
     assert link_to_next(headers) == expected
+
+
+@pytest.mark.parametrize("tedious", ["<", "<>", '<x>;a="', "<x>; a" + " " * 9, "<x>;", "<x>" + ";a" * 9 + "!", "<x>,"])
+def test_links_are_looked_through_once_however_many_there_are(tedious: str) -> None:
+    """A look that begins anew at each of them would not end here: their number would count twice."""
+    assert link_to_next([tedious * 500_000 + "!"]) is None
