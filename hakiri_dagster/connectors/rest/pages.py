@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPMessage
 from typing import Any
 
@@ -38,6 +39,8 @@ def path_of(dotted: str | None) -> tuple[str, ...]:
 
 def _page(client: Client, at: SafeUrl, answer: Answer, path: Sequence[str]) -> Page:
     shown = client.shown(at)
+    if answer.status == HTTPStatus.NO_CONTENT:  # how some APIs say that a list is empty
+        return Page(at, answer.headers, (), Document(None, ()))
     try:
         document = read_document(answer.body, path, client.most_bytes)
     except TooMany as error:

@@ -122,6 +122,22 @@ def test_an_api_without_records_ends_at_its_first_page(pagination: Pagination) -
         assert len(api.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "pagination",
+    [
+        OnePage(),
+        LinkHeader(),
+        PageNumber("page", total="pages"),
+        Offset("skip", total="n"),
+        BodyCursor("next", "token"),
+    ],
+)
+def test_no_content_is_a_page_without_records(pagination: Pagination) -> None:
+    with serving(lambda _: Said(status=204)) as api:
+        assert ids(api, collection(pagination, records="rows")) == []
+        assert len(api.asked) == 1
+
+
 def test_an_empty_page_in_the_middle_ends_no_walk_that_a_token_leads() -> None:
     def answer(asked: Asked) -> Said:
         n = int(asked.params.get("token", 0))
