@@ -7,7 +7,7 @@ a sample does not show every member that an object may have.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -17,7 +17,7 @@ from hakiri_dagster.connectors.files.json_format import with_room
 from hakiri_dagster.connectors.files.schemas import alike_names
 from hakiri_dagster.connectors.files.text_inference import signature, type_of
 from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, declared_column
-from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.rest.json_text import Record, is_whole, written
 from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
 
 _JSONB: Final = "jsonb"
@@ -54,6 +54,8 @@ class Values:
 
 _UNTOLD: Final = Values()
 _SEVERAL: Final = Values("several")
+_NO_TIME: Final = "?"
+"""Instead of a text that Arrow cannot hold."""
 _ANY_NESTED: Final[Mapping[str, Any]] = {}
 
 Shown = Mapping[str, Values]
@@ -80,8 +82,14 @@ def columns_of(
     values = _united(shown)
     remembered = [column.name for column in known.columns] if known else []
     names = dict.fromkeys([*remembered, *values, *declared])
-    columns = tuple(_column(name, known, declared, values) for name in names if not is_ours(name))
-    return SourceSchema(columns), (*alike_names(column.name for column in columns), *left_out(names))
+    columns = tuple(_column(name, known, declared, values) for name in names if not is_ours(name) and is_whole(name))
+    return SourceSchema(columns), (*alike_names(column.name for column in columns), *left_out(names), *_halves(names))
+
+
+def _halves(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if not is_whole(name):
+            yield f"the member {written(name)} is not loaded: there is half of a character in its name"
 
 
 def _united(shown: Iterable[Shown]) -> Shown:
@@ -122,7 +130,8 @@ def _told_by(values: Sequence[Any]) -> Values:
         case "number":
             return Values(kind, signature(pa.array(list(map(str, values)), pa.string())))
         case "text":
-            return Values(kind, signature(pa.array(values, pa.string()), only_times=True))
+            told = [value if is_whole(value) else _NO_TIME for value in values]
+            return Values(kind, signature(pa.array(told, pa.string()), only_times=True))
         case _:
             return Values(kind)
 

@@ -136,7 +136,8 @@ def _unseen(record: Record, columns: frozenset[str]) -> list[str] | None:
     value = record.value
     if not isinstance(value, Mapping) or value.keys() <= columns:
         return None
-    return [name for name, one in value.items() if one is not None and name not in columns] or None
+    unseen = (name for name, one in value.items() if one is not None and name not in columns)
+    return [name.encode(errors="backslashreplace").decode() for name in unseen] or None
 
 
 def _packed(work: Work) -> str:

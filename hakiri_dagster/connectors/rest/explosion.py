@@ -3,14 +3,13 @@ place in the list."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.flattening import Flattening
-from hakiri_dagster.connectors.rest.json_text import Member, Record, elements_of, members_of, value_at
+from hakiri_dagster.connectors.rest.json_text import Member, Record, elements_of, members_of, value_at, written
 from hakiri_dagster.connectors.rest.moments import Moments
 from hakiri_dagster.errors import SourceError
 
@@ -102,7 +101,7 @@ class Explosion:
 
     def _no_list(self, parent: Record, found: Member) -> Record:
         """A list is no object, so it is set aside, with what it says."""
-        told = json.dumps(_NO_LIST.format(path=".".join(self.path)), ensure_ascii=False)
+        told = written(_NO_LIST.format(path=".".join(self.path)))
         keys = _joined([*self._kept(parent), found]).text
         text = f"[{told},{keys}]"
         return Record(text, [told])
@@ -128,5 +127,5 @@ def _joined(members: Sequence[Member]) -> Record:
                 hint='give that another name: `parent_keys = { other = "member" }`, or `position = "other"`',
             )
         values[member.name] = member.value
-    text = ",".join(f"{json.dumps(member.name, ensure_ascii=False)}:{member.text}" for member in members)
+    text = ",".join(f"{written(member.name)}:{member.text}" for member in members)
     return Record(f"{{{text}}}", values)

@@ -3,11 +3,10 @@ the API sent. Lists stay what they are."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of
+from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, written
 from hakiri_dagster.errors import SourceError
 
 
@@ -45,7 +44,7 @@ class Flattening:
                     hint='name the objects that are to be flattened, like `flatten = ["user"]`; others stay `jsonb`',
                 )
             found[name] = member
-        text = ",".join(f"{json.dumps(name, ensure_ascii=False)}:{member.text}" for name, member in found.items())
+        text = ",".join(f"{written(name)}:{member.text}" for name, member in found.items())
         return Record(f"{{{text}}}", {name: member.value for name, member in found.items()})
 
     def _members(self, text: str, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Member]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 _BLANK = re.compile(r"[ \t\n\r]*")
+_HALF = re.compile(r"[\ud800-\udfff]")
 _ABSENT: Final = object()
 _OF_A_RECORD: Final = 64
 _OF_A_VALUE: Final = 8
@@ -63,6 +64,15 @@ class Document:
     def at(self, path: Sequence[str]) -> Any:
         """None where nothing is."""
         return value_at(self.around, path)
+
+
+def written(text: str) -> str:
+    """As JSON. Half of a character can be escaped there, and stays so, as no UTF-8 holds one."""
+    return json.dumps(text, ensure_ascii=not is_whole(text))
+
+
+def is_whole(text: str) -> bool:
+    return text.isascii() or _HALF.search(text) is None
 
 
 def read_document(body: bytes, records_path: Sequence[str], room: int = sys.maxsize) -> Document:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of
+from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, written
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,7 +26,7 @@ class Moments:
         if not isinstance(record.value, Mapping) or not self.names & record.value.keys():
             return record
         members = {member.name: self._written(member) for member in members_of(record.text)}
-        text = ",".join(f"{json.dumps(name, ensure_ascii=False)}:{one.text}" for name, one in members.items())
+        text = ",".join(f"{written(name)}:{one.text}" for name, one in members.items())
         return Record(f"{{{text}}}", {name: member.value for name, member in members.items()})
 
     def _written(self, member: Member) -> Member:

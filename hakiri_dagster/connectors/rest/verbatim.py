@@ -6,12 +6,11 @@ gone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of
+from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, written
 from hakiri_dagster.planning.columns import Column
 
 _JSON = ("json", "jsonb")
@@ -39,8 +38,8 @@ class Verbatim:
         return "{" + ",".join(map(self._written, members_of(record.text))) + "}"
 
     def _written(self, member: Member) -> str:
-        value = json.dumps(member.text, ensure_ascii=False) if self._means(member.name, member.value) else member.text
-        return f"{json.dumps(member.name, ensure_ascii=False)}:{value}"
+        value = written(member.text) if self._means(member.name, member.value) else member.text
+        return f"{written(member.name)}:{value}"
 
     def _means(self, name: str, value: Any) -> bool:
         return value is not None and (name in self.documents or (name in self.texts and not isinstance(value, str)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from hakiri_dagster.connectors.contract import MALFORMED_COLUMN, SLICE_COLUMN, Known
+from hakiri_dagster.connectors.contract import MALFORMED_COLUMN, SLICE_COLUMN, UNSEEN_COLUMN, Known
 from hakiri_dagster.connectors.rest.ranges import as_position
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, SourceError, SourceUnavailable
@@ -72,6 +72,19 @@ def test_rows_come_typed_with_nested_values_as_they_were_sent_and_misfits_marked
         "not one JSON object with the table's types",
     ]
     assert bad[0][MALFORMED_COLUMN].line.startswith('{"id":"two"')
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+def test_half_a_character_in_the_name_of_a_member_fails_no_load(source: Source, flatten: bool) -> None:
+    """JSON can escape one, and no column, no text of Spark's can hold it."""
+    source.endpoint = {"flatten": flatten, "epochs": ["at"]}
+    source.columns = {"doc": "jsonb"}
+    with serving(in_turn(Said(b'[{"id":1,"at":0,"doc":[1.10],"\\ud800":"x","u":{"\\udc00":1}}]'))) as api:
+        source.url = api.url
+        (row,) = source.rows()
+    assert is_good(row)
+    assert (row.id, row.doc) == (1, "[1.10]")
+    assert row[UNSEEN_COLUMN] == (["\\ud800", "u_\\udc00"] if flatten else ["\\ud800"])
 
 
 def test_objects_are_flattened_where_that_is_declared(source: Source) -> None:

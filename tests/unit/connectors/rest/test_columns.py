@@ -79,6 +79,13 @@ def test_names_that_loads_write_themselves_are_left_out_with_a_warning() -> None
     assert len(warnings) == 2
 
 
+def test_half_a_character_in_a_text_is_text_and_in_a_name_is_left_out_with_a_warning() -> None:
+    assert found('{"x":"\\udc00"}') == {"x": "string"}
+    schema, warnings = columns_of([shown('{"a\\ud800":1,"b":2}')], None, {})
+    assert [column.name for column in schema.columns] == ["b"]
+    assert warnings == ('the member "a\\ud800" is not loaded: there is half of a character in its name',)
+
+
 NUMBERS = ("1", "-7", "1.5", "0.1234567890123456789", "1e5", "9223372036854775808")
 TEXTS = ("", "1", "some", "2024-01-31", "2024-02-30", "2024-01-31 10:00", "2024-01-31T10:00:00Z")
 VALUES = st.sampled_from((*NUMBERS, *(f'"{text}"' for text in TEXTS), "true", "null", "[1]", '{"a":1}'))
