@@ -173,12 +173,11 @@ def _load_pass(
             if survey.in_order:
                 first = {part_name(claim.key): claim for claim in reversed(left)}
                 yield from (failed(way, claim, error) for claim in first.values())
-            elif not isinstance(error, SourceThrottled) and len(apart := _apart(way, survey, left)) > 1:
-                # the others need not wait for one that cannot be read
+            elif isinstance(error, SourceThrottled) or len(apart := _apart(way, survey, left)) == 1:
+                yield from (failed(way, claim, error) for claim in left)
+            else:  # the others need not wait for one that cannot be read
                 for claims in apart:
                     yield from _load_pass(way, survey, target, claims, retries)
-            else:
-                yield from (failed(way, claim, error) for claim in left)
             return
 
 
