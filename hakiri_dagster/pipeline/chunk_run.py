@@ -119,8 +119,8 @@ def _waits(on: str) -> str:
 
 def _stopped(way: Way, survey: Survey, claim: ClaimedSlice) -> bool:
     """Chunks that go in order stop at the first of their part that fails, be it at its publish, of which `totals`
-    tell."""
-    return survey.in_order and part_name(claim.key) in way.totals.failed_parts
+    tell; all stop where the source wants to be left alone."""
+    return way.totals.is_throttled or (survey.in_order and part_name(claim.key) in way.totals.failed_parts)
 
 
 def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hooks: bool) -> Iterator[ChunkStep]:
@@ -143,8 +143,9 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hook
                 yield from _load_pass(way, survey, target, going, Retries(way))
     if target.retyped and way.totals.chunks:
         _settle(way, survey)
+    why = "the source wants to be left alone" if way.totals.is_throttled else "a chunk before it failed"
     left = (claim.key for claim in readable if not claim.settled and _stopped(way, survey, claim))
-    yield from (SkippedChunk(key, "a chunk before it failed, so it stays pending", published=False) for key in left)
+    yield from (SkippedChunk(key, f"{why}, so it stays pending", published=False) for key in left)
 
 
 def _settle(way: Way, survey: Survey) -> None:

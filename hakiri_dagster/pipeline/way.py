@@ -13,7 +13,7 @@ from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.connectors.contract import SourceTable, SparkProvider
 from hakiri_dagster.connectors.network import FreePermits, Permits
 from hakiri_dagster.destinations.contract import Destination
-from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.errors import HakiriError, SourceThrottled
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.trace import Trace, Untraced
 from hakiri_dagster.settings import Settings
@@ -69,6 +69,10 @@ class Totals:
     """The names of the parts of which a chunk has failed; "" is a table without parts."""
     rows_read: list[int] = field(default_factory=list)
     """Slice by slice: rows that were set aside count as well."""
+
+    @property
+    def is_throttled(self) -> bool:
+        return any(isinstance(error, SourceThrottled) for error in self.errors)
 
 
 @dataclass(frozen=True, slots=True)

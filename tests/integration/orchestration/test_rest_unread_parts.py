@@ -202,6 +202,19 @@ def test_one_that_asks_to_be_left_alone_is_not_asked_for_each_part_by_itself(sho
         assert sum("since" in asked.params for asked in api.asked) <= 2, "of one pass"
 
 
+def test_one_that_asks_to_be_left_alone_is_asked_for_no_more_windows_either(shop: ShopProject) -> None:
+    forge = Forge()
+    for number in range(1, 25):
+        forge.put(PYTHON, number, ago(days=30 * number))
+    with forging(shop, ThrottlesReaders(forge.repos), PYTHON, **CURSOR, backfill={"window": "1mo"}) as api:
+        told = shop.apply()["issues"]
+        assert "it asks to be left alone for 86400 s" in told["error"]
+        assert sum("since" in asked.params for asked in api.asked) <= 4, "of one pass"
+    assert told["chunks"]["failed"] <= 4
+    assert told["chunks"]["pending"] + told["chunks"]["skipped"] >= 20
+    assert set(statuses(shop).values()) == {"failed", "pending"}
+
+
 class ThrottlesReaders(Forge):
     def answer(self, asked: Asked) -> Said:
         if "since" in asked.params:
