@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hakiri_dagster.cli.opening import opened_project
+from hakiri_dagster.cli.serve_lock import the_only_serve
 from hakiri_dagster.engine.connect_server import ConnectServer, accepts, connect_server
 from hakiri_dagster.engine.postgres_settings import free_port, is_free
 from hakiri_dagster.engine.spark_config import is_remote
@@ -37,11 +38,12 @@ if os.getppid() == int(sys.argv[1]):
 
 
 def serve(root: Path, port: int, inbox_host: str, inbox_port: int) -> int:
-    _refuse_taken(port, "--port")
     project = opened_project(root)
-    inbox = _inbox(project, inbox_host, inbox_port)
     settings = Settings.from_env()
     with ExitStack() as stack:
+        stack.enter_context(the_only_serve(project.state_dir, port))
+        _refuse_taken(port, "--port")
+        inbox = _inbox(project, inbox_host, inbox_port)
         spark = None if is_remote(settings) else stack.enter_context(connect_server(settings, project.state_dir))
         if spark is not None:
             os.environ.update(spark.client_environment)
@@ -63,7 +65,7 @@ def serve(root: Path, port: int, inbox_host: str, inbox_port: int) -> int:
 def _refuse_taken(port: int, option: str) -> None:
     if not is_free(port):
         raise UsageError(
-            f"port {port} is in use, by another `hakiri serve` perhaps",
+            f"port {port} is in use by another program",
             hint=f"end that one, or choose another port: hakiri serve {option} {free_port(port + 1)}",
         )
 

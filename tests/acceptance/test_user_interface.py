@@ -269,8 +269,11 @@ def test_a_serve_that_is_killed_takes_everything_along(served: Served) -> None:
     port = free_port()
     process = served.project.start("serve", "--port", str(port), "--inbox-port", str(free_port()))
     assert eventually(lambda: answers(port) or process.poll() is not None)
-    told = served.project.hakiri("serve", "--port", str(port))
-    assert (told.code, f"port {port} is in use" in told.err) == (2, True), told
+    workspace = served.project.state / "dagster" / "workspace.yaml"
+    own = workspace.read_text()
+    told = served.project.hakiri("serve", "--port", str(free_port()))
+    assert (told.code, f"this project is served already, by process {process.pid}" in told.err) == (2, True), told
+    assert workspace.read_text() == own
     process.kill()
     process.communicate()
     served.project.assert_no_process_is_left(60)
