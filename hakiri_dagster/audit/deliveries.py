@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, TypedDict
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from hakiri_dagster.audit.engine import Transactions
@@ -44,7 +44,7 @@ class Arrival:
 @dataclass(frozen=True, slots=True)
 class OpenWork:
     """A pipeline with deliveries to serve. `batch`: of those that are started already; what came later waits. `tries`:
-    how often it was put off."""
+    how often it was put off, and of looks that did not come back."""
 
     pipeline_id: str
     batch: str | None
@@ -144,12 +144,15 @@ class DeliveryStore(DeliveryReader):
             lambda c: c.execute(taken.values(started_at=self._transactions.now(c))).rowcount, kept="surely"
         )
 
-    def looked_at(self, pipeline_id: str) -> None:
-        """Before the look, so that a pipeline whose look does not come back lets the others go first."""
-        self._put_off(pipeline_id, timedelta())
+    def begin_look(self, batch: str, by: timedelta, tries: int) -> None:
+        """Put off until its end is told: a look that never comes back lets the others go first."""
+        self._look_after(_C.batch == batch, by, tries)
+
+    def end_look(self, batch: str, tries: int) -> None:
+        self._look_after(_C.batch == batch, timedelta(), tries)
 
     def put_off(self, work: OpenWork, by: timedelta, tries: int) -> None:
-        self._put_off(work.pipeline_id, by, tries=tries)
+        self._look_after(_C.pipeline_id == work.pipeline_id, by, tries)
 
     def note_runs(self, batch: str, run_ids: Sequence[str]) -> None:
         told = json.dumps(list(run_ids))
@@ -167,12 +170,12 @@ class DeliveryStore(DeliveryReader):
 
         self._transactions.write(work)
 
-    def _put_off(self, pipeline_id: str, by: timedelta, **values: int) -> None:
+    def _look_after(self, whose: ColumnElement[bool], by: timedelta, tries: int) -> None:
         self._transactions.write(
             lambda c: c.execute(
                 update(DELIVERIES)
-                .where(OPEN_DELIVERY, _C.pipeline_id == pipeline_id)
-                .values(look_after=self._transactions.now(c) + by, **values)
+                .where(OPEN_DELIVERY, whose)
+                .values(look_after=self._transactions.now(c) + by, tries=tries)
             )
         )
 

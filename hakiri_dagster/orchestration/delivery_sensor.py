@@ -20,6 +20,8 @@ from hakiri_dagster.settings import Settings
 SECONDS_BETWEEN_LOOKS = 10
 SECONDS_A_TICK = 25
 """Dagster ends a tick that takes longer than a minute; the pipelines that were not looked at come first in the next."""
+SECONDS_WITH_REQUESTS = 5
+"""What a tick has asked for is lost if it is ended, and waits as long as the tick goes on."""
 
 
 def delivery_sensors(
@@ -58,14 +60,14 @@ def _delivery_sensor(
 def _served(
     batches: Batches, project: Project, waiting: tuple[OpenWork, ...]
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    end = time.monotonic() + SECONDS_A_TICK
+    begin = time.monotonic()
     told: list[str] = []
     asked = False
     for work in waiting:
         pipeline = project.pipeline(work.pipeline_id)
-        if pipeline is None:
+        if pipeline is None or (asked and work.tries):  # one whose last look was in trouble may not come back
             continue
-        if time.monotonic() > end:
+        if time.monotonic() > begin + (SECONDS_WITH_REQUESTS if asked else SECONDS_A_TICK):
             told.append("the others wait for the next tick")
             break
         served = batches.serve(pipeline, work)

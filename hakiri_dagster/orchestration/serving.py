@@ -28,6 +28,8 @@ from hakiri_dagster.pipeline.survey import Survey
 FIRST_WAIT: Final = timedelta(seconds=30)
 LONGEST_WAIT: Final = timedelta(minutes=15)
 """Between looks at a source that does not answer, and after a run was killed."""
+LONGEST_TICK: Final = timedelta(minutes=1)
+"""Dagster ends a tick that takes longer, and what it has asked for is lost."""
 
 _OVER = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
@@ -75,15 +77,18 @@ class Batches:
     log: Callable[[str], None]
 
     def serve(self, pipeline: Pipeline, work: OpenWork) -> Served:
-        self.deliveries.looked_at(pipeline.id)
+        """Of a look that does not come back nobody can tell any more, whatever it meets. So it is put off before it
+        begins: beyond the end of its tick, lest the next one meets the same, and longer each time."""
         batch = work.batch or self._begun(pipeline)
         if batch is None:
             return Served("taken by another")
+        self.deliveries.begin_look(batch, LONGEST_TICK + _wait(work.tries + 1), work.tries + 1)
         runs = self.instance.get_runs(dg.RunsFilter(tags={DELIVERIES_TAG: batch}))
         if runs:
             self.deliveries.note_runs(batch, sorted(run.run_id for run in runs))
         under_way = sum(run.status not in _OVER for run in runs)
         if under_way:
+            self.deliveries.end_look(batch, work.tries)
             return Served(f"{under_way} run(s) under way")
         ended = _Ended.of(runs, self.instance)
         if work.tries < len(ended.killed) and not ended.is_hopeless:
@@ -121,6 +126,7 @@ class Batches:
                 dispatcher.miss(table, error)
         passing = [error for error in failures if error.kind == "transient"]
         if dispatcher.requests:
+            self.deliveries.end_look(batch, len(ended.killed))
             return Served(f"{len(dispatcher.requests)} run(s) asked for", dispatcher.requests)
         if passing:
             return self._put_off(work, work.tries + 1, passing[0].what)
@@ -129,7 +135,7 @@ class Batches:
         return self._closed(batch, ended, failures)
 
     def _put_off(self, work: OpenWork, tries: int, why: str) -> Served:
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(tries - 1, 10))
+        wait = _wait(tries)
         self.deliveries.put_off(work, wait, tries)
         return Served(f"looked at again in {wait.total_seconds():.0f} s: {why}")
 
@@ -153,3 +159,8 @@ class Batches:
         asked = asked_for(own, survey.due_keys, self.partitions[table.label], self.instance)
         dispatcher.requests += dispatcher.requests_for(survey, dispatcher.chosen(survey, asked=asked))
         return len(dispatcher.held(survey) - asked)
+
+
+def _wait(tries: int) -> timedelta:
+    doubled: int = 1 << min(tries - 1, 10)
+    return min(LONGEST_WAIT, FIRST_WAIT * doubled)

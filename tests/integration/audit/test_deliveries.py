@@ -69,8 +69,22 @@ def test_what_was_put_off_is_not_looked_at_before_its_time_and_what_comes_meanwh
 def test_the_pipeline_that_was_looked_at_longest_ago_comes_first(audit: AuditDb) -> None:
     for pipeline in "abc":
         audit.deliveries.store([arrival("1", pipeline)])
-    audit.deliveries.looked_at("a")
+    audit.deliveries.take("a", "batch")
+    audit.deliveries.end_look("batch", 0)
     assert [work.pipeline_id for work in audit.deliveries.open_work(list("abc"))] == ["b", "c", "a"]
+
+
+def test_a_look_that_has_begun_is_put_off_with_its_batch_until_its_end_is_told(audit: AuditDb) -> None:
+    audit.deliveries.store([arrival("1")])
+    audit.deliveries.take("shop", "batch")
+    audit.deliveries.begin_look("batch", timedelta(minutes=1), 3)
+    audit.deliveries.store([arrival("2")])
+    assert audit.deliveries.open_work(["shop"]) == ()
+    audit.deliveries.end_look("batch", 2)
+    assert audit.deliveries.open_work(["shop"]) == (OpenWork("shop", "batch", 2),)
+    audit.deliveries.begin_look("batch", timedelta(minutes=1), 3)
+    audit.deliveries.close("batch", "done")
+    assert audit.deliveries.open_work(["shop"]) == (OpenWork("shop", None, 0),), "what came later does not wait for it"
 
 
 def test_others_pipelines_are_left_alone(audit: AuditDb) -> None:

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import boto3
 import dagster as dg
 import pytest
 from moto.server import ThreadedMotoServer
+from sqlalchemy import update
 
 from hakiri_dagster.audit.claims import Claim
 from hakiri_dagster.audit.database import open_audit
-from hakiri_dagster.audit.deliveries import Arrival, Delivery, DeliveryStore
+from hakiri_dagster.audit.deliveries import Arrival, Delivery, DeliveryStore, OpenWork
+from hakiri_dagster.audit.schema import DELIVERIES
 from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.orchestration import dispatching
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration import delivery_sensor, dispatching
 from hakiri_dagster.orchestration.killed_runs import MOST_KILLED, was_stopped
 from hakiri_dagster.orchestration.names import DELIVERIES_TAG
 from hakiri_dagster.pipeline.survey import remember
+from tests.integration.connectors.rest.api_server import Asked, Said, said
 from tests.integration.connectors.rest.api_server import serving as serving_api
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.test_rest import ago
 from tests.integration.orchestration.test_rest_parts import LINUX, PYTHON, Forge
 
 ENV = {"HOOK_SECRET": "a-secret-of-some-length"}
+RETURNS = {"name": "returns", "path": "data/orders/"}
 YEAR = [f"2024-{month:02d}" for month in range(1, 13)]
 
 
@@ -93,7 +101,7 @@ def let_go(shop: ShopProject, claim: Claim) -> None:
 def make_due(shop: ShopProject) -> None:
     """What was put off is looked at in the next tick."""
     with open_audit(None, shop.root / ".hakiri") as audit:
-        audit.deliveries.looked_at("shop")
+        audit._transactions.write(lambda c: c.execute(update(DELIVERIES).values(look_after=DELIVERIES.c.received_at)))
 
 
 class Daemon:
@@ -217,6 +225,7 @@ def test_a_tick_that_is_killed_before_it_asks_loses_nothing(
         with pytest.raises(Killed):
             daemon.tick()
     assert states(shop) == [("a", "started")]
+    make_due(shop)
     daemon.pretend(daemon.asked())
     assert daemon.says() == "shop: served"
 
@@ -426,6 +435,95 @@ def test_a_pipeline_in_trouble_does_not_hold_up_the_others(shop: ShopProject, da
     ((_, state),) = states(shop, "broken")
     assert state == "failed"
     assert "missing" in str(deliveries(shop, "broken")[0].error)
+
+
+@contextmanager
+def a_source_that_does_not_come_back(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
+    """The pipeline `slow`, whose first look takes as long as the test; set when that has begun, and cleared by more."""
+    monkeypatch.setitem(ENV, "HAKIRI_WEBHOOKS_TO_LOOPBACK", "true")
+    shop.settings = replace(shop.settings, webhooks_to_loopback=True)
+    asked, over = Event(), Event()
+
+    def answer(_asked: Asked) -> Said:
+        if asked.is_set():
+            asked.clear()
+        else:
+            asked.set()
+            over.wait()
+        return said([])
+
+    with serving_api(answer) as api:
+        config = {"base_url": api.url, "pagination": {"type": "link"}, "retry": {"retries": 0}}
+        source = {"connector": "rest", "config": config}
+        declare(shop, {"name": "items", "path": "items"}, pipeline_id="slow", source=source)
+        try:
+            yield asked
+        finally:
+            over.set()
+
+
+def test_a_look_that_does_not_come_back_holds_up_no_other_pipeline(
+    shop: ShopProject, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster ends its tick, with all that this one has asked for."""
+    monkeypatch.setattr(delivery_sensor, "SECONDS_WITH_REQUESTS", 60)
+    arrive(shop, "a")
+    with ThreadPoolExecutor(1) as threads, a_source_that_does_not_come_back(shop, monkeypatch) as asked:
+        arrive(shop, "x", pipeline_id="slow")
+        daemon = Daemon(shop)
+        lost = threads.submit(daemon.tick)
+        asked.wait()
+        daemon.pretend(daemon.asked())
+        assert daemon.says() == "shop: served"
+        assert asked.is_set(), "it is not looked at again"
+    assert [one.asset_selection for one in lost.result().run_requests] == [[dg.AssetKey(["shop", "orders"])]]
+
+
+def test_an_error_of_ours_at_one_pipeline_holds_up_no_other(
+    shop: ShopProject, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(shop, RETURNS, pipeline_id="broken")
+    arrive(shop, "x", pipeline_id="broken")
+    arrive(shop, "a")
+    daemon, tick_ranges = Daemon(shop), dispatching.tick_ranges
+
+    def broken(table: Table, *more: Any) -> Any:
+        if table.pipeline_id == "broken":
+            raise ZeroDivisionError
+        return tick_ranges(table, *more)
+
+    monkeypatch.setattr(dispatching, "tick_ranges", broken)
+    with pytest.raises(ZeroDivisionError):
+        daemon.tick()
+    daemon.pretend(daemon.asked())
+    assert daemon.says() == "shop: served"
+
+
+def test_a_pipeline_in_trouble_is_looked_at_when_nothing_can_be_lost(shop: ShopProject, daemon: Daemon) -> None:
+    declare(shop, RETURNS, pipeline_id="troubled")
+    arrive(shop, "a")
+    arrive(shop, "x", pipeline_id="troubled")
+    with open_audit(None, shop.root / ".hakiri") as audit:
+        audit.deliveries.put_off(OpenWork("troubled", None, 0), timedelta(), 1)
+        audit.deliveries.take("troubled", "batch")
+        audit.deliveries.end_look("batch", 1)
+    daemon = Daemon(shop)
+    (request,) = daemon.asked()
+    assert request.asset_selection == [dg.AssetKey(["shop", "orders"])]
+    request, _ = daemon.asked()
+    assert request.asset_selection == [dg.AssetKey(["troubled", "returns"])]
+
+
+def test_a_tick_that_has_something_to_ask_for_does_not_go_on_for_long(
+    shop: ShopProject, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(shop, RETURNS, pipeline_id="other")
+    arrive(shop, "a")
+    arrive(shop, "x", pipeline_id="other")
+    monkeypatch.setattr(delivery_sensor, "SECONDS_WITH_REQUESTS", 0)
+    daemon = Daemon(shop)
+    asked = [[request.asset_selection for request in daemon.asked()] for _ in range(2)]
+    assert asked == [[[dg.AssetKey(["shop", "orders"])]], [[dg.AssetKey(["other", "returns"])]]]
 
 
 def test_what_another_has_taken_meanwhile_is_left_to_it(
