@@ -51,6 +51,10 @@ class Interface:
         node = self._ask(_PARTITIONS, asset={"path": asset})["assetNodeOrError"]
         return len(node.get("partitionKeys", ()))
 
+    def knows(self, *asset: str) -> bool:
+        """Whether the project is loaded."""
+        return "partitionKeys" in self._ask(_PARTITIONS, asset={"path": asset})["assetNodeOrError"]
+
     def backfill(self, *asset: str, partitions: Sequence[str]) -> str:
         params = {"assetSelection": [{"path": asset}], "partitionNames": partitions}
         return str(self._ask(_LAUNCH, params=params)["launchPartitionBackfill"]["backfillId"])
