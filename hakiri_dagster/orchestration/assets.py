@@ -146,12 +146,13 @@ class _RunEvents:
     def wanted(self) -> Wanted:
         tags = self._context.run.tags
         along = tags[ALONG_TAG].split(",") if ALONG_TAG in tags else []
+        earlier = earlier_tries(self._context.instance, self._context.run)
         return Wanted(
             keys=(*self._keys, *along),
-            due_only=DUE_ONLY_TAG in tags,
+            due_only=DUE_ONLY_TAG in tags and not earlier.repeats,
             partitions=frozenset(self._partitions),
             open_windows=frozenset(part for part, last in self._open_windows.items() if last in self._keys),
-            published_by=earlier_tries(self._context.instance, self._context.run),
+            published_by=earlier.run_ids,
         )
 
     def events(self, steps: Iterator[Step]) -> Iterator[dg.Output[object]]:

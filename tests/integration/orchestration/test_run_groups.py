@@ -13,6 +13,7 @@ from hakiri_dagster.destinations.contract import LedgerEntry
 from hakiri_dagster.destinations.postgres.loading import OpenLoad
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.orchestration.names import DUE_ONLY_TAG
 from hakiri_dagster.pipeline.survey import remember
 from tests.integration.orchestration.conftest import ShopProject
 
@@ -49,9 +50,11 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return keys
 
 
-def materialize(shop: ShopProject, first: str, last: str, root: str | None = None, parent: str | None = None) -> str:
+def materialize(
+    shop: ShopProject, first: str, last: str, root: str | None = None, parent: str | None = None, **more: str
+) -> str:
     job = project_definitions(load_project(shop.root, env={}), shop.settings).resolve_implicit_global_asset_job_def()
-    tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+    tags = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last} | more
     if root and parent:
         tags |= {"dagster/root_run_id": root, "dagster/parent_run_id": parent}
     return job.execute_in_process(instance=shop.instance, tags=tags, raise_on_error=False).run_id
@@ -92,3 +95,29 @@ def test_a_run_that_went_well_is_loaded_again_and_a_retry_of_that_goes_on_with_i
     materialize(shop, MONTHS[0], MONTHS[-1], root, second)
     assert loads(shop) == dict.fromkeys(MONTHS, 2)
     assert shop.column("orders", "order_id") == [0, 1, 2]
+
+
+def test_a_run_of_a_tick_that_went_well_is_loaded_again_by_who_executes_it_again(
+    shop: ShopProject, refused: set[str]
+) -> None:
+    """Dagster gives it the tags of the first, with that of a tick: only what is due."""
+    root = materialize(shop, MONTHS[0], MONTHS[-1], **{DUE_ONLY_TAG: "true"})
+    refused.add(MONTHS[-1])
+    second = materialize(shop, MONTHS[0], MONTHS[-1], root, root, **{DUE_ONLY_TAG: "true"})
+    assert loads(shop) == {"2024-01": 2, "2024-02": 2, "2024-03": 1}
+    refused.clear()
+    materialize(shop, MONTHS[0], MONTHS[-1], root, second, **{DUE_ONLY_TAG: "true"})
+    assert loads(shop) == dict.fromkeys(MONTHS, 2)
+
+
+def test_a_run_of_a_tick_that_was_terminated_loads_the_rest_when_it_is_executed_again(
+    shop: ShopProject, refused: set[str]
+) -> None:
+    refused.update(MONTHS[1:])
+    root = materialize(shop, MONTHS[0], MONTHS[-1], **{DUE_ONLY_TAG: "true"})
+    (first,) = shop.instance.get_runs()
+    shop.instance.report_run_canceled(first)
+    assert loads(shop) == {"2024-01": 1}
+    refused.clear()
+    materialize(shop, MONTHS[0], MONTHS[-1], root, root, **{DUE_ONLY_TAG: "true"})
+    assert loads(shop) == dict.fromkeys(MONTHS, 1)
