@@ -48,6 +48,18 @@ class LeaseStore:
 
         return self._transactions.read(work)
 
+    def living_holders(self) -> frozenset[str]:
+        """Of chunks and of places, by their leases alone: also those on hosts of which nothing else can be told."""
+        chunks = select(_C.holder_node, _C.leased_until).where(_C.leased_until.is_not(null()))
+        places = select(_PLACE.holder_node, _PLACE.leased_until)
+
+        def work(connection: Connection) -> frozenset[str]:
+            now = self._transactions.now(connection)
+            leases = [*connection.execute(chunks), *connection.execute(places)]
+            return frozenset(holder for holder, until in leases if until > now)
+
+        return self._transactions.read(work)
+
     def take_over(
         self, stale: Sequence[StaleLease], *, holder: str, ttl_seconds: float, holder_is_dead: HolderIsDead
     ) -> tuple[StaleLease, ...]:

@@ -106,7 +106,7 @@ def _watch(children: Children, code_server: CodeServerWatch, spark: ConnectServe
 def _load_again(children: Children, code_server: CodeServerWatch, trouble: str) -> None:
     """Without it no tick and no launch works. One that does not even begin to answer will not the next time either."""
     if not code_server.answers:
-        raise EngineError(f"the {CODE_SERVER} {trouble}", hint=f"see {children.log(CODE_SERVER)}")
+        raise EngineError("the code server does not answer", hint=f"see {children.log(CODE_SERVER)}")
     print(f"the {CODE_SERVER} {trouble}: it is started again …", file=sys.stderr, flush=True)
     children.start_again(CODE_SERVER)
     code_server.begin()

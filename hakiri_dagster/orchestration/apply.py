@@ -18,7 +18,7 @@ from hakiri_dagster.orchestration.names import DUE_ONLY_TAG, OCCASION_TAG, asset
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.profile_events import profile_observation
 from hakiri_dagster.orchestration.requests import ChunkRange, chunk_ranges, range_for_hooks
-from hakiri_dagster.orchestration.resources import shared_project, spark_resource
+from hakiri_dagster.orchestration.resources import OpenProject, shared_project, spark_resource
 from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
@@ -131,5 +131,5 @@ def _is_interrupt(event: dg.DagsterEvent) -> bool:
 def opened_applier(runtime: Runtime) -> Iterator[Applier]:
     project, storage = runtime.project, psycopg2_url(runtime.dagster_url)
     with runtime.keep_server(), opened_instance(project.root, storage, project.max_parallel_chunks) as instance:
-        end_killed_runs(instance)
+        end_killed_runs(instance, OpenProject(runtime).other_hosts)
         yield Applier(runtime, instance)

@@ -37,7 +37,7 @@ class Dispatcher:
     @cached_property
     def under_way(self) -> Mapping[str, str]:
         """Of its tables, asked once a tick, and only where there is something to start."""
-        return runs_under_way(self.instance, self.tables)
+        return runs_under_way(self.instance, self.tables, self.project.other_hosts)
 
     def look(self, table: Table) -> Survey:
         survey = self.project.plan(table)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import timedelta
 from itertools import takewhile
 from typing import Final
 
@@ -14,6 +18,9 @@ from hakiri_dagster.orchestration.names import TABLE_TAG
 PROCESS_TAG = "hakiri/process"
 MOST_KILLED: Final = 5
 """So often is asked again for what killed runs were to load: a load may be what kills them."""
+
+SHORTEST_SILENCE: Final = timedelta(minutes=30)
+"""Twice the time of a lease, if that is more."""
 
 _UNDER_WAY = (
     dg.DagsterRunStatus.NOT_STARTED,
@@ -30,15 +37,44 @@ def signature(run_id: str) -> dict[str, str]:
     return {PROCESS_TAG: f"{run_id} {ProcessIdentity.current()}"}
 
 
-def end_killed_runs(instance: dg.DagsterInstance) -> tuple[str, ...]:
-    """Answers the ids of those it has ended. Of processes on other hosts nothing can be told from here."""
-    under_way = instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY))
-    return tuple(run.run_id for run in under_way if _is_killed(run) and _ended(instance, run.run_id))
+@dataclass(frozen=True, slots=True)
+class OtherHosts:
+    """What tells whether a process lives that ran elsewhere. Who works holds a lease or a place, and renews it; but a
+    run may begin, plan, or wait for a hook for long, and holds nothing then: so it must have been silent as well."""
+
+    living_holders: Callable[[], Collection[str]]
+    silence: timedelta
+
+    @classmethod
+    def by_leases(cls, living_holders: Callable[[], Collection[str]], ttl_seconds: float) -> OtherHosts:
+        return cls(living_holders, max(SHORTEST_SILENCE, timedelta(seconds=2 * ttl_seconds)))
 
 
-def _is_killed(run: dg.DagsterRun) -> bool:
+def end_killed_runs(instance: dg.DagsterInstance, others: OtherHosts | None = None) -> tuple[str, ...]:
+    """Answers the ids of those it has ended. Without `others` nothing is told of processes of other hosts."""
+    records = instance.get_run_records(dg.RunsFilter(statuses=_UNDER_WAY))
+    of = {record.dagster_run.run_id: _process(record.dagster_run) for record in records}
+    dead = {run_id: is_dead(process) for run_id, process in of.items() if process}
+    killed = [run_id for run_id, is_killed in dead.items() if is_killed]
+    if others is not None:
+        unknown = [record for record in records if dead.get(record.dagster_run.run_id, False) is None]
+        silent = [record.dagster_run.run_id for record in unknown if _is_silent(instance, record, others.silence)]
+        living = others.living_holders() if silent else ()
+        killed += [run_id for run_id in silent if of[run_id] not in living]
+    return tuple(run_id for run_id in killed if _ended(instance, run_id))
+
+
+def _process(run: dg.DagsterRun) -> str:
+    """Empty where nobody has signed it, or only a run that it tries again."""
     run_id, _, process = run.tags.get(PROCESS_TAG, "").partition(" ")
-    return run_id == run.run_id and is_dead(process) is True
+    return process if run_id == run.run_id else ""
+
+
+def _is_silent(instance: dg.DagsterInstance, record: dg.RunRecord, silence: timedelta) -> bool:
+    """By the clocks of both hosts, so it is not a matter of seconds."""
+    events = instance.get_records_for_run(record.dagster_run.run_id, limit=1, ascending=False).records
+    heard = max([record.update_timestamp.timestamp(), *(event.timestamp for event in events)])
+    return time.time() - heard > silence.total_seconds()
 
 
 def _ended(instance: dg.DagsterInstance, run_id: str) -> bool:

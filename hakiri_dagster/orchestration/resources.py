@@ -19,7 +19,7 @@ from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_pr
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Project, Table
 from hakiri_dagster.orchestration.events import observation
-from hakiri_dagster.orchestration.killed_runs import signature
+from hakiri_dagster.orchestration.killed_runs import OtherHosts, signature
 from hakiri_dagster.orchestration.names import OCCASION_TAG
 from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
 from hakiri_dagster.pipeline.glance import glance
@@ -93,6 +93,11 @@ class OpenProject:
 
     def sweep_leases(self) -> Swept:
         return sweep_leases(self._runtime)
+
+    @property
+    def other_hosts(self) -> OtherHosts:
+        leases, ttl = self._runtime.audit.leases, self._runtime.settings.lease_ttl_seconds
+        return OtherHosts.by_leases(leases.living_holders, ttl)
 
     def held_by_the_living(self, table: Table) -> frozenset[str]:
         """Chunks that an attempt works on which may well live, here or on another host."""

@@ -30,7 +30,7 @@ def pipeline_schedule(pipeline: Pipeline, partitions: Mapping[str, dg.Partitions
         context: dg.ScheduleEvaluationContext, project: dg.ResourceParam[OpenProject]
     ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         """A table of which a run is queued or at work is not even looked at."""
-        under_way = runs_under_way(context.instance, pipeline.tables)
+        under_way = runs_under_way(context.instance, pipeline.tables, project.other_hosts)
         dispatcher = Dispatcher(project, context.instance, partitions)
         failures: list[HakiriError] = []
         for table in pipeline.tables:

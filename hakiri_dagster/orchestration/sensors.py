@@ -18,8 +18,8 @@ SECONDS_BETWEEN_LOOKS_AT_ALERTS = 30
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Ends runs whose process was killed: they would hold their table and a place among all runs for ever.",
 )
-def killed_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    ended = end_killed_runs(context.instance)
+def killed_runs(context: dg.SensorEvaluationContext, project: dg.ResourceParam[OpenProject]) -> dg.SkipReason:
+    ended = end_killed_runs(context.instance, project.other_hosts)
     return dg.SkipReason(f"ended {', '.join(ended)}" if ended else "no run of a killed process")
 
 

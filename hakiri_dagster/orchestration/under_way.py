@@ -10,7 +10,7 @@ from typing import Final
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.orchestration.killed_runs import end_killed_runs
+from hakiri_dagster.orchestration.killed_runs import OtherHosts, end_killed_runs
 from hakiri_dagster.orchestration.names import PIPELINE_TAG, TABLE_TAG, asset_key
 
 _UNFINISHED: Final = (
@@ -24,9 +24,11 @@ _SECONDS_TO_START: Final = 600
 """A run that nobody has even put into the queue by then never will be: who created it was killed."""
 
 
-def runs_under_way(instance: dg.DagsterInstance, tables: Iterable[Table]) -> Mapping[str, str]:
+def runs_under_way(
+    instance: dg.DagsterInstance, tables: Iterable[Table], others: OtherHosts | None = None
+) -> Mapping[str, str]:
     """By table label, the id of one such run. Ends runs of killed processes first: they would be there for ever."""
-    end_killed_runs(instance)
+    end_killed_runs(instance, others)
     records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED))
     runs = [record.dagster_run for record in records if _may_still_run(record)]
     found: dict[str, str] = {}

@@ -6,24 +6,28 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import dagster as dg
 import pytest
 
+from hakiri_dagster.audit.pass_places import PassOf
 from hakiri_dagster.definitions import project_definitions
-from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.orchestration.apply import opened_applier
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
-from hakiri_dagster.orchestration.killed_runs import PROCESS_TAG, end_killed_runs
+from hakiri_dagster.orchestration.killed_runs import PROCESS_TAG, OtherHosts, end_killed_runs
 from hakiri_dagster.orchestration.names import KILLED_RUNS
+from hakiri_dagster.orchestration.resources import OpenProject
+from hakiri_dagster.pipeline.survey import remember
 from hakiri_dagster.settings import Settings
 from tests.integration.orchestration.conftest import ShopProject
 
 Declare = Callable[..., ShopProject]
 
 _WAITS = """
-from hakiri_dagster.engine.process_identity import ProcessIdentity
+from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead
 print(ProcessIdentity.current(), flush=True)
 input()
 """
@@ -96,14 +100,51 @@ def test_a_run_that_was_being_terminated_when_its_process_was_killed_is_canceled
     assert status(instance, run_id) == dg.DagsterRunStatus.CANCELED
 
 
-def test_runs_of_living_processes_of_other_hosts_and_those_that_nobody_signed_are_left_alone(
+def test_runs_of_living_processes_and_those_that_nobody_signed_are_left_alone(instance: dg.DagsterInstance) -> None:
+    a_run(instance, dg.DagsterRunStatus.STARTED, str(ProcessIdentity.current()))
+    instance.create_run_for_job(some_job, status=dg.DagsterRunStatus.STARTED)
+    assert end_killed_runs(instance, OtherHosts(frozenset, timedelta(0))) == ()
+
+
+ELSEWHERE = str(replace(ProcessIdentity.current(), host="elsewhere"))
+
+
+def test_a_run_of_another_host_is_ended_when_it_is_silent_and_none_of_its_leases_lives(
+    instance: dg.DagsterInstance, csv_shop: Declare
+) -> None:
+    """As when its container is gone, and with it all that could tell."""
+    run_id = a_run(instance, dg.DagsterRunStatus.STARTED, ELSEWHERE)
+    shop = csv_shop()
+    shop.file("data/orders.csv", "order_id\n1\n")
+    with shop.runtime() as runtime:
+        survey = runtime.survey(runtime.project.tables[0])
+        remember(runtime.audit, survey, survey.due)
+        whose = PassOf("shop", "orders", ELSEWHERE, 2)
+        chunks, places = runtime.audit.chunks, runtime.audit.pass_places
+        others = OtherHosts(runtime.audit.leases.living_holders, timedelta(0))
+        (claim,) = chunks.claim(
+            "shop", "orders", survey.due.slices, holder=ELSEWHERE, run_id=run_id, ttl_seconds=600,
+            holder_is_dead=is_dead,
+        ).claimed  # fmt: skip
+        assert end_killed_runs(instance, others) == ()
+        chunks.release([claim])
+        turn = places.ask(whose, is_dead, number=None, ttl_seconds=600)
+        assert end_killed_runs(instance, others) == ()
+        places.heartbeat(whose, turn.number, ttl_seconds=0)
+        assert end_killed_runs(instance, others) == (run_id,)
+    assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
+
+
+def test_a_run_of_another_host_may_hold_nothing_while_it_begins_or_waits_for_a_hook(
     instance: dg.DagsterInstance,
 ) -> None:
-    here = ProcessIdentity.current()
-    a_run(instance, dg.DagsterRunStatus.STARTED, str(here))
-    a_run(instance, dg.DagsterRunStatus.STARTED, str(replace(here, host="elsewhere", pid=1)))
-    instance.create_run_for_job(some_job, status=dg.DagsterRunStatus.STARTED)
-    assert end_killed_runs(instance) == ()
+    a_run(instance, dg.DagsterRunStatus.STARTED, ELSEWHERE)
+    assert end_killed_runs(instance, OtherHosts.by_leases(frozenset, ttl_seconds=1)) == ()
+
+
+@pytest.mark.parametrize(("ttl_seconds", "minutes"), [(600, 30), (3600, 120)])
+def test_a_lease_that_lives_long_asks_for_a_longer_silence(ttl_seconds: float, minutes: int) -> None:
+    assert OtherHosts.by_leases(frozenset, ttl_seconds).silence == timedelta(minutes=minutes)
 
 
 def test_a_retry_that_inherits_the_tag_of_a_killed_run_may_start(
@@ -158,6 +199,8 @@ def test_a_sensor_that_runs_by_itself_ends_them_while_dagster_is_up(
     shop = csv_shop(incremental="placed_at")
     sensor = project_definitions(load_project(shop.root, env={}), Settings()).resolve_sensor_def(KILLED_RUNS)
     assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
-    told = sensor.evaluate_tick(dg.build_sensor_context(instance=instance))
+    with shop.runtime() as runtime:
+        resources = {"project": OpenProject(runtime)}
+        told = sensor.evaluate_tick(dg.build_sensor_context(instance=instance, resources=resources))
     assert told.skip_message == f"ended {run_id}"
     assert status(instance, run_id) == dg.DagsterRunStatus.FAILURE
