@@ -74,6 +74,12 @@ class PlanError(HakiriError):
     exit_code = 2
 
 
+class PlanNotLoaded(PlanError):
+    """Dagster shows a table as it was guessed before its first plan, until it has loaded the project anew."""
+
+    kind = "transient"
+
+
 class EngineError(HakiriError):
     """Java, Spark or the embedded PostgreSQL could not be started or was lost."""
 

@@ -59,6 +59,13 @@ class Children:
         _stop([child.process])
         self.start(name, child.command, **child.environment)
 
+    def has_ended(self, name: str, within: float) -> bool:
+        try:
+            self._by_name[name].process.wait(within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def log(self, name: str) -> Path:
         return self.home / f"{name.replace(' ', '-')}.log"
 

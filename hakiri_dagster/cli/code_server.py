@@ -21,6 +21,9 @@ CODE_SERVER: Final = "code server"
 # project that cannot be loaded is an answer too, and no reason to start anything again.
 _QUESTION: Final = "/api.DagsterApi/ListRepositories"
 
+_RELOAD: Final = "/api.DagsterApi/ReloadCode"
+"""As the UI asks for it. Runs at work go on, in the old inner process, which ends after them."""
+
 _WORKERS: Final = "32"
 """Each tick takes a thread of either process until it ends, also of those that Dagster has given up. By default there
 are six on two processors, and where all of them are taken the inner process hears no heartbeat, and ends."""
@@ -56,6 +59,7 @@ class CodeServerWatch:
     patience: float = PATIENCE
     clock: Callable[[], float] = time.monotonic
     _asked: Any = None
+    _reload: Any = None
     _next: float = 0
     _refusals: int = 0
     _answered: bool = False
@@ -65,6 +69,7 @@ class CodeServerWatch:
         options = [("grpc.max_reconnect_backoff_ms", round(_UNTIL_IT_ANSWERS * 1000))]
         self._channel = grpc.insecure_channel(f"127.0.0.1:{self.port}", options)
         self._ask = self._channel.unary_unary(_QUESTION)
+        self._load = self._channel.unary_unary(_RELOAD)
         self.begin()
 
     @property
@@ -75,6 +80,13 @@ class CodeServerWatch:
     def begin(self) -> None:
         """It was started, and takes a while."""
         self._answered, self._refusals, self._waits_since = False, 0, self.clock()
+
+    def load_anew(self) -> bool:
+        """Begins to; False while it is still at the last time."""
+        if self._reload is not None and not self._reload.done():
+            return False
+        self._reload = self._load.future(b"", timeout=_START_SECONDS)
+        return True
 
     def trouble(self) -> str | None:
         """Why it has to be started again; None as long as it answers, begins, or may still answer."""

@@ -9,7 +9,7 @@ import dagster as dg
 
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.contract import SourceTable
-from hakiri_dagster.errors import PlanError
+from hakiri_dagster.errors import PlanNotLoaded
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.names import asset_key, partitions_name
 from hakiri_dagster.orchestration.part_partitions import event_key, in_parts, windows_of
@@ -73,10 +73,11 @@ def ordered_keys(instance: dg.DagsterInstance, partitions: dg.PartitionsDefiniti
 def require_known(table: Table, partitions: dg.PartitionsDefinition, survey: Survey) -> None:
     """Before the first plan the cursor's kind is a guess. Runs load the project anew, and would not know the keys."""
     if type(windows_of(partitions)) is not type(windows_of(partitions_of(table, survey.source, survey.stored_plan))):
-        raise PlanError(
+        raise PlanNotLoaded(
             "Dagster has loaded this project before the table was first planned, and took its cursor for another kind",
             where=table.label,
-            hint="reload the code location in Dagster's UI, under Deployment",
+            hint="`hakiri serve` does so by itself within a minute; elsewhere reload the code location in Dagster's UI,"
+            " under Deployment",
         )
 
 

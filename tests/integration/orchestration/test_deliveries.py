@@ -421,6 +421,18 @@ def test_a_source_that_does_not_answer_is_waited_for(shop: ShopProject) -> None:
     assert states(shop) == [("a", "started")]
 
 
+def test_deliveries_wait_until_dagster_has_loaded_the_kind_of_a_cursor(shop: ShopProject) -> None:
+    """The table has its first rows, with ids where moments were guessed, since Dagster loaded the project."""
+    declare(shop, {"name": "orders", "path": "data/orders.csv", "incremental": "placed_at"})
+    shop.file("data/orders.csv", "order_id,placed_at\na,1\n")
+    daemon = Daemon(shop)
+    arrive(shop, "a")
+    assert "took its cursor for another kind" in daemon.says()
+    assert states(shop) == [("a", "started")]
+    make_due(shop)
+    assert Daemon(shop).asked()
+
+
 def test_a_pipeline_in_trouble_does_not_hold_up_the_others(shop: ShopProject, daemon: Daemon) -> None:
     declare(
         shop,

@@ -208,7 +208,7 @@ class TestSchedule:
         with pytest.raises(dg.DagsterUserCodeExecutionError) as told:
             daemon.tick()
         assert "took its cursor for another kind" in str(told.value.user_exception)
-        assert "reload the code location" in str(told.value.user_exception)
+        assert "`hakiri serve` does so by itself" in str(told.value.user_exception)
         reloaded = Daemon(shop)
         reloaded.run(reloaded.tick().run_requests)
         assert shop.column("orders", "order_id") == ["a", "b"]
