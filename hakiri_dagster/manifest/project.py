@@ -34,7 +34,13 @@ from hakiri_dagster.manifest.rest_checks import (
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
 from hakiri_dagster.manifest.tables import Pipeline, Project
-from hakiri_dagster.manifest.trigger_checks import arrival_problems, change_problems, trigger_problems, trigger_secrets
+from hakiri_dagster.manifest.trigger_checks import (
+    arrival_problems,
+    change_problems,
+    shared_queue_problems,
+    trigger_problems,
+    trigger_secrets,
+)
 from hakiri_dagster.security import secrets
 from hakiri_dagster.settings import allows_loopback
 
@@ -184,6 +190,7 @@ class _Reader:
         self.problems += part_problems(pairs)
         self.warnings += part_warnings(pairs)
         self.problems += change_problems(pairs)
+        self.problems += shared_queue_problems(pairs)
         return [pipeline for _, pipeline in pairs]
 
 

@@ -10,10 +10,12 @@ from hakiri_dagster.manifest.api_urls import judged
 from hakiri_dagster.manifest.field_types import quoted
 from hakiri_dagster.manifest.hook_checks import SHORTEST_SECRET, Complaint
 from hakiri_dagster.manifest.places import Entry, value_at
+from hakiri_dagster.manifest.queue_identity import QueueIdentity, queue_identity, shared_settings
 from hakiri_dagster.manifest.queue_urls import judged_queue_url, region_of
 from hakiri_dagster.manifest.references import Filled, is_one_reference, names_in
 from hakiri_dagster.manifest.resolve import Declared
 from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.manifest.trigger_spec import CloudflareQueueTrigger, QueueTrigger, SqsTrigger
 
 _SECRETS: Mapping[str, tuple[str, ...]] = {
     "webhook": ("secret",),
@@ -60,6 +62,22 @@ def change_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Prob
             if complaint is not None:
                 message, hint = complaint
                 yield declared.entry.problem(("tables", index), f"table {quoted(table.name)}: {message}", hint)
+
+
+def shared_queue_problems(pairs: Sequence[tuple[Declared, Pipeline]]) -> Iterator[Problem]:
+    """Of pipelines that read one queue in different ways, of which only one would be taken."""
+    first: dict[QueueIdentity, tuple[Pipeline, QueueTrigger]] = {}
+    for declared, pipeline in pairs:
+        for index, trigger in enumerate(pipeline.triggers):
+            if not isinstance(trigger, SqsTrigger | CloudflareQueueTrigger):
+                continue
+            other, its = first.setdefault(queue_identity(trigger), (pipeline, trigger))
+            mine, theirs = shared_settings(trigger), shared_settings(its)
+            differing = ", ".join(f"`{key}`" for key in mine if mine[key] != theirs[key])
+            if differing:
+                message = f"the pipeline {quoted(other.id)} reads the same queue with other settings: {differing}"
+                hint = "pipelines that share a queue read it together: write the same in both"
+                yield declared.entry.problem(("triggers", index), message, hint)
 
 
 def _no_change_told(table: Table, pipeline: Pipeline) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from hakiri_dagster.manifest.queue_identity import QueueIdentity, queue_identity
 from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.manifest.trigger_spec import CloudflareQueueTrigger, QueueTrigger, SqsTrigger
 from hakiri_dagster.settings import Settings
@@ -18,17 +19,18 @@ from hakiri_dagster.triggers.sqs import SqsQueue
 
 @dataclass(frozen=True, slots=True)
 class SharedQueue:
-    """A queue, how it is reached, and the pipelines that it may start."""
+    """A queue, how it is reached, and the pipelines that it may start. `validate` has refused those that would reach it
+    otherwise."""
 
     trigger: QueueTrigger
     readers: tuple[Reader, ...]
 
 
 def queues_of(pipelines: Sequence[Pipeline]) -> tuple[SharedQueue, ...]:
-    found: dict[tuple[str, ...], tuple[QueueTrigger, dict[Reader, None]]] = {}
+    found: dict[QueueIdentity, tuple[QueueTrigger, dict[Reader, None]]] = {}
     for pipeline in pipelines:
         for trigger in pipeline.queues:
-            _, readers = found.setdefault(_identity(trigger), (trigger, {}))
+            _, readers = found.setdefault(queue_identity(trigger), (trigger, {}))
             readers[Reader(pipeline.id, trigger.expects)] = None
     return tuple(SharedQueue(trigger, tuple(readers)) for trigger, readers in found.values())
 
@@ -41,15 +43,5 @@ def open_queue(trigger: QueueTrigger, settings: Settings) -> Queue:
             return CloudflareQueue(
                 trigger, allow_loopback=settings.webhooks_to_loopback, authorities=settings.webhook_authorities
             )
-        case _:
-            assert_never(trigger)
-
-
-def _identity(trigger: QueueTrigger) -> tuple[str, ...]:
-    match trigger:
-        case SqsTrigger():
-            return (trigger.type, trigger.queue_url)
-        case CloudflareQueueTrigger():
-            return (trigger.type, trigger.base_url, trigger.account_id, trigger.queue_id)
         case _:
             assert_never(trigger)

@@ -10,6 +10,7 @@ import pytest
 from hakiri_dagster.manifest.tables import Pipeline
 from hakiri_dagster.manifest.trigger_spec import told
 from hakiri_dagster.security.secrets import redact
+from hakiri_dagster.triggers.registry import queues_of
 from tests.unit.manifest.conftest import Load, Read
 
 ENV = {
@@ -135,3 +136,56 @@ def test_a_queue_on_this_machine_is_for_who_allows_it_and_names_its_region(read:
     local = {**SQS, "queue_url": "http://127.0.0.1:4566/1/orders"}
     assert messages(read, local, env=allowed) == ["the URL names no region"]
     assert messages(read, {**local, "region": "eu-central-1"}, env=allowed) == []
+
+
+def sharing(read: Read, alpha: dict[str, Any], beta: dict[str, Any]) -> list[str]:
+    """What is wrong with two pipelines, of which each has one of the triggers."""
+    documents = {}
+    for name, trigger in (("alpha", alpha), ("beta", beta)):
+        tables = [{"name": "orders", "target": name}]
+        documents[f"{name}.json"] = pipeline(trigger, id=name, tables=tables)["shop.json"]
+    return [problem.message for problem in read(None, documents, ENV).problems]
+
+
+LEGACY = "https://eu-central-1.queue.amazonaws.com/123456789012/orders/"
+KEYS = {"access_key_id": "${AWS_KEY}", "secret_access_key": "${AWS_SECRET}"}
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "differing"),
+    [
+        (SQS, {**SQS, "aside_queue_url": f"{QUEUE}-aside"}, "`aside_queue_url`"),
+        (SQS, {**SQS, **KEYS}, "`access_key_id`, `secret_access_key`"),
+        (SQS, {**SQS, "queue_url": LEGACY, **KEYS}, "`access_key_id`, `secret_access_key`"),
+        (CLOUDFLARE, {**CLOUDFLARE, "aside_queue_id": "f" * 32}, "`aside_queue_id`"),
+        (CLOUDFLARE, {**CLOUDFLARE, "token": "${AWS_SECRET}"}, "`token`"),
+    ],
+)
+def test_pipelines_that_share_a_queue_read_it_in_one_way(
+    read: Read, alpha: dict[str, Any], beta: dict[str, Any], differing: str
+) -> None:
+    told = [f"the pipeline `alpha` reads the same queue with other settings: {differing}"]
+    assert sharing(read, alpha, beta) == told
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta"),
+    [
+        (SQS, {**SQS, "expects": "anything", "region": "eu-central-1"}),
+        ({**SQS, "aside_queue_url": f"{QUEUE}-aside"}, {**SQS, "aside_queue_url": f"{QUEUE}-aside/"}),
+        (SQS, {**SQS, "queue_url": QUEUE.replace("central", "west"), **KEYS}),
+        (SQS, {**SQS, "queue_url": f"{QUEUE}-2", **KEYS}),
+        (CLOUDFLARE, {**CLOUDFLARE, "base_url": "https://api.cloudflare.com/client/v4/", "expects": "anything"}),
+    ],
+)
+def test_what_each_of_them_expects_is_its_own_and_other_queues_are_others(
+    read: Read, alpha: dict[str, Any], beta: dict[str, Any]
+) -> None:
+    assert sharing(read, alpha, beta) == []
+
+
+def test_a_queue_is_the_same_at_each_of_its_urls(load: Load) -> None:
+    private = "https://vpce-1a-2b.sqs.eu-central-1.vpce.amazonaws.com/123456789012/orders"
+    urls = (QUEUE, LEGACY, private, QUEUE.replace("sqs.eu", "SQS.eu"))
+    (shared,) = queues_of([loaded(load, *({**SQS, "queue_url": url} for url in urls))])
+    assert [reader.pipeline_id for reader in shared.readers] == ["shop"]
