@@ -13,7 +13,7 @@ from hakiri_dagster.errors import AuditError, HakiriError, QueueUnavailable
 from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.orchestration.names import QUEUES
 from hakiri_dagster.settings import Settings
-from hakiri_dagster.triggers.intake import put_aside, take_in, told_of_foreign
+from hakiri_dagster.triggers.intake import Foreign, take_in, told_of_foreign
 from hakiri_dagster.triggers.registry import SharedQueue, open_queue, queues_of
 
 SECONDS_BETWEEN_LOOKS = 20
@@ -71,14 +71,17 @@ def fetch_from(
 ) -> Fetched:
     """One queue's trouble is an alert of its pipelines, and does not concern the others."""
     queue = open_queue(shared.trigger, settings)
+
+    def tell(foreign: Sequence[Foreign]) -> None:
+        message = told_of_foreign(queue, foreign)
+        log(message)
+        ids = [one.message.id for one in foreign[:_IDS_TOLD]]
+        _raise(audit, shared, Alert("foreign_message", message, details={"ids": ids}, subject=queue.name))
+
     try:
-        taken = take_in(queue, shared.readers, audit.deliveries, end=end)
-        if taken.foreign:
-            message = told_of_foreign(queue, taken.foreign)
-            log(message)
-            ids = [one.message.id for one in taken.foreign[:_IDS_TOLD]]
-            _raise(audit, shared, Alert("foreign_message", message, details={"ids": ids}, subject=queue.name))
-            put_aside(queue, taken.foreign)
+        taken = take_in(queue, shared.readers, audit.deliveries, end=end, tell=tell)
+        if taken.refused is not None:
+            raise taken.refused
     except AuditError:
         raise  # nothing is deleted that is not stored, and no alert can be either
     except HakiriError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hakiri_dagster.audit.deliveries import Arrival, DeliveryStore
+from hakiri_dagster.errors import QueueRefused
 from hakiri_dagster.manifest.field_types import PIPELINE_ID, quoted
 from hakiri_dagster.manifest.trigger_spec import Expects
 from hakiri_dagster.triggers.queues import Message, Queue
@@ -39,9 +40,12 @@ class Foreign:
 
 @dataclass(slots=True)
 class Taken:
+    """`refused`: why the queue for what is put aside did not take a message, of the first one."""
+
     stored: int = 0
     known: int = 0
     foreign: list[Foreign] = field(default_factory=list)
+    refused: QueueRefused | None = None
 
     @property
     def summary(self) -> str:
@@ -56,8 +60,10 @@ def take_in(
     *,
     end: float,
     clock: Callable[[], float] = time.monotonic,
+    tell: Callable[[Sequence[Foreign]], None] = lambda _: None,
 ) -> Taken:
-    """Until the queue is empty, but not beyond `end`. What is stored when an error leaves it stays stored."""
+    """Until the queue is empty, but not beyond `end`. What is stored when an error leaves it stays stored. What is for
+    nobody is told, and put aside, batch by batch: while its lease lives."""
     taken = Taken()
     met: set[str] = set()
     for _ in range(MOST_BATCHES):
@@ -67,19 +73,24 @@ def take_in(
         if not messages or met.issuperset(message.id for message in messages):
             break  # what was left alone comes round again
         met.update(message.id for message in messages)
-        _take_batch(queue, messages, readers, deliveries, taken)
+        foreign = _take_batch(queue, messages, readers, deliveries, taken)
+        if foreign:
+            tell(foreign)
+            taken.foreign += foreign
+            taken.refused = put_aside(queue, foreign, end=end, clock=clock) or taken.refused
     return taken
 
 
 def _take_batch(
     queue: Queue, messages: Sequence[Message], readers: Sequence[Reader], deliveries: DeliveryStore, taken: Taken
-) -> None:
+) -> list[Foreign]:
     ours: list[Message] = []
+    foreign: list[Foreign] = []
     arrivals: list[Arrival] = []
     for message in messages:
         whose = whose_is(message, readers)
         if isinstance(whose, str):
-            taken.foreign.append(Foreign(message, whose))
+            foreign.append(Foreign(message, whose))
         else:
             ours.append(message)
             arrivals += [_arrival(queue, message, reader) for reader in whose]
@@ -88,13 +99,29 @@ def _take_batch(
         taken.stored += sum(are_new)
         taken.known += len(are_new) - sum(are_new)
         queue.delete(ours)
+    return foreign
 
 
-def put_aside(queue: Queue, foreign: Sequence[Foreign]) -> None:
-    """Where the trigger says, else they are left alone."""
-    for one in foreign:
-        if queue.put_aside(one.message):
-            queue.delete([one.message])
+def put_aside(
+    queue: Queue, foreign: Sequence[Foreign], *, end: float, clock: Callable[[], float] = time.monotonic
+) -> QueueRefused | None:
+    """Where the trigger says, else they are left alone. What lies there is deleted here, whatever the next one meets:
+    it would be put there once more. Answers why one was refused, which holds up none behind it."""
+    lying: list[Message] = []
+    refused: QueueRefused | None = None
+    try:
+        for one in foreign:
+            if clock() >= end:
+                break
+            try:
+                if queue.put_aside(one.message):
+                    lying.append(one.message)
+            except QueueRefused as error:
+                refused = refused or error
+    finally:
+        if lying:
+            queue.delete(lying)
+    return refused
 
 
 def whose_is(message: Message, readers: Sequence[Reader]) -> tuple[Reader, ...] | str:

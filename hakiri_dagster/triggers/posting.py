@@ -6,6 +6,7 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.client import HTTPConnection, HTTPException, HTTPMessage
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +33,7 @@ class Answer:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Poster:
     """`whom`: how messages name the one who is asked. `authorities`: the certificates (PEM) to trust instead of the
     machine's."""
@@ -66,9 +67,10 @@ class Poster:
 
     def _posted(self, to: SafeUrl, body: bytes) -> Answer:
         deadline = Deadline.after(self.limits.seconds)
-        tls = ssl.create_default_context(cafile=self.authorities)
         addresses = resolved(to, deadline)
-        with connect(to, addresses, tls=tls, deadline=deadline, at_most=self.limits.connect_seconds) as connection:
+        with connect(
+            to, addresses, tls=self._tls, deadline=deadline, at_most=self.limits.connect_seconds
+        ) as connection:
             http = HTTPConnection(to.host, to.port)
             http.sock = Timed(connection, deadline)
             http.request("POST", to.target, body, self._headers(to))
@@ -77,6 +79,11 @@ class Poster:
                 if len(read) > self.limits.answer_bytes:
                     raise QueueRefused(f"{self.whom}: the answer is larger than {self.limits.answer_bytes >> 20} MiB")
                 return Answer(answer.status, answer.headers, read)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """To read all certificates that a machine trusts takes longer than a request."""
+        return ssl.create_default_context(cafile=self.authorities)
 
     def _headers(self, to: SafeUrl) -> Mapping[str, str]:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from hakiri_dagster.manifest.trigger_spec import CloudflareQueueTrigger
 from hakiri_dagster.orchestration import queue_sensor
 from hakiri_dagster.settings import Settings
 from hakiri_dagster.triggers.cloudflare import CloudflareQueue
-from hakiri_dagster.triggers.intake import Reader, Taken, put_aside, take_in
+from hakiri_dagster.triggers.intake import Reader, Taken, take_in
 from hakiri_dagster.triggers.posting import Limits
 from hakiri_dagster.triggers.registry import SharedQueue
 from tests.integration.triggers.cloudflare_server import ACCOUNT, ASIDE, QUEUE, TOKEN, Cloud, Trouble, cloud
@@ -45,7 +46,7 @@ def trigger(cf: Cloud, **more: Any) -> CloudflareQueueTrigger:
 def take(cf: Cloud, audit: AuditDb, *readers: Reader, lease: int = 60, limits: Limits = Limits(), **more: Any) -> Taken:  # noqa: B008  # frozen
     queue = CloudflareQueue(trigger(cf, **more), allow_loopback=True, lease_seconds=lease, limits=limits)
     taken = take_in(queue, readers or (SHOP,), audit.deliveries, end=time.monotonic() + 20)
-    put_aside(queue, taken.foreign)
+    assert taken.refused is None
     return taken
 
 
@@ -124,6 +125,31 @@ def test_what_is_for_nobody_goes_where_the_trigger_says_if_it_can(cf: Cloud, aud
     take(cf, audit, aside_queue_id=ASIDE)
     assert [kept.body for kept in cf.queues[ASIDE]] == ["<xml/>"]
     assert [kept.content_type for kept in cf.queues[QUEUE]] == ["v8", "bytes"], "what can be kept as it is only there"
+
+
+def test_of_what_is_put_aside_each_batch_is_acknowledged_at_once(cf: Cloud, audit: AuditDb) -> None:
+    """So that its leases live, and with one request."""
+    cf.send(*[{"pipeline_id": "other"}] * 60)
+    assert len(take(cf, audit, aside_queue_id=ASIDE).foreign) == 60
+    assert (len(cf.queues[ASIDE]), cf.queues[QUEUE]) == (60, [])
+    actions = [path.rpartition("/")[2] for path in cf.asked]
+    assert actions == ["pull", *["messages"] * 50, "ack", "pull", *["messages"] * 10, "ack", "pull"]
+
+
+def test_the_certificates_of_the_machine_are_read_once_for_all_requests(
+    cf: Cloud, audit: AuditDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[None] = []
+    create = ssl.create_default_context
+
+    def counted(**named: Any) -> ssl.SSLContext:
+        made.append(None)
+        return create(**named)
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    cf.send(*[{"pipeline_id": "other"}] * 3)
+    take(cf, audit, aside_queue_id=ASIDE)
+    assert (len(cf.asked), len(made)) == (6, 1)
 
 
 WAITED_FOR: dict[str, tuple[Trouble, str]] = {

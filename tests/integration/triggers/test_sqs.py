@@ -22,7 +22,7 @@ from hakiri_dagster.errors import AuditFull, QueueRefused, QueueUnavailable
 from hakiri_dagster.manifest.trigger_spec import SqsTrigger
 from hakiri_dagster.orchestration import queue_sensor
 from hakiri_dagster.settings import Settings
-from hakiri_dagster.triggers.intake import Reader, Taken, put_aside, take_in
+from hakiri_dagster.triggers.intake import Reader, Taken, take_in
 from hakiri_dagster.triggers.registry import SharedQueue
 from hakiri_dagster.triggers.sqs import SqsQueue
 
@@ -63,7 +63,7 @@ class Amazon:
         queue = opened(url, lease=lease, **more)
         try:
             taken = take_in(queue, readers or (SHOP,), self.audit.deliveries, end=time.monotonic() + 20)
-            put_aside(queue, taken.foreign)
+            assert taken.refused is None
             return taken
         finally:
             queue.close()
