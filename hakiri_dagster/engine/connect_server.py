@@ -27,8 +27,6 @@ from hakiri_dagster.settings import Settings
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """Read by the server and by every client, so that no other user of this machine gets in."""
 
-SESSION_COUNT = 4
-
 _START_SECONDS = 90
 _STOP_SECONDS = 15
 _POLL_SECONDS = 0.05
@@ -56,11 +54,9 @@ class ConnectServer:
 
     @property
     def url(self) -> str:
-        return self.session_url(0)
-
-    def session_url(self, number: int) -> str:
-        """A few fixed sessions: each leaves a Python daemon on the server, and a known one answers at once."""
-        session = uuid.UUID(bytes=f"hakiri-{number % SESSION_COUNT:09d}".encode(), version=4)
+        """Of one session, which all runs share: each leaves a Python daemon on the server, and a known one answers at
+        once."""
+        session = uuid.UUID(bytes=b"hakiri-000000000", version=4)
         # By this name only: Spark's client sends a token without TLS to `localhost` and nowhere else.
         return f"sc://localhost:{self.port}/;session_id={session}"
 
