@@ -132,3 +132,19 @@ def test_an_audit_db_from_before_triggers_learns_of_deliveries(
     for statement in (f"DROP TABLE {place}deliveries", f"UPDATE {place}audit_version SET version = 8"):
         audit._transactions.write(lambda c, text=statement: c.exec_driver_sql(text))
     assert open_again().deliveries.store([arrival()]) == (True,)
+
+
+def test_what_a_sender_forgets_is_stored_so_that_it_outlives_a_loss_of_power(audit: AuditDb) -> None:
+    """As the database's own session says it while the rows are written."""
+    asked = "SHOW synchronous_commit" if audit._transactions.is_postgres else "PRAGMA synchronous"
+    written: list[tuple[str, object]] = []
+
+    def ask(connection: Connection, _cursor: object, text: str, *_more: object) -> None:
+        if "deliveries" in text and not text.startswith("SELECT"):
+            (row,) = connection.connection.cursor().execute(asked).fetchall()
+            written.append((text.split()[0], row[0]))
+
+    event.listen(audit._transactions._engine, "after_cursor_execute", ask)
+    audit.deliveries.store([arrival("1")])
+    audit.deliveries.take("shop", "batch")
+    assert written == [(verb, "on" if audit._transactions.is_postgres else 2) for verb in ("INSERT", "UPDATE")]
