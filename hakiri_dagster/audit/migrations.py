@@ -15,6 +15,7 @@ from hakiri_dagster.audit.schema import (
     AUDIT_VERSION,
     BUDGET_USE,
     DELIVERIES,
+    DELIVERY_ENDS,
     METADATA,
     PASS_PLACE,
     PIPELINE_CHUNKS,
@@ -110,6 +111,11 @@ def _silent_parts(connection: Connection) -> None:
     METADATA.create_all(connection, [SILENT_PART])
 
 
+def _delivery_ends(connection: Connection) -> None:
+    """Whoever closes a batch forgets old deliveries without reading all of them."""
+    DELIVERY_ENDS.create(connection, checkfirst=True)
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -129,6 +135,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _source_looks,
     _open_runs,
     _silent_parts,
+    _delivery_ends,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

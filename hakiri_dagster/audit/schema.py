@@ -345,6 +345,11 @@ DELIVERIES: Final = Table(
     Index("deliveries_of_batch", "batch"),
 )
 OPEN_DELIVERY: Final = DELIVERIES.c.ended_at.is_(null())
+_IS_OVER: Final = DELIVERIES.c.ended_at.is_not(null())
+DELIVERY_ENDS: Final = Index(
+    "deliveries_ended", DELIVERIES.c.ended_at, sqlite_where=_IS_OVER, postgresql_where=_IS_OVER
+)
+"""For what is over so long ago that it is forgotten."""
 Index(
     "deliveries_open",
     DELIVERIES.c.pipeline_id,

@@ -134,6 +134,23 @@ def test_an_audit_db_from_before_triggers_learns_of_deliveries(
     assert open_again().deliveries.store([arrival()]) == (True,)
 
 
+def test_a_batch_is_closed_without_reading_all_deliveries_that_are_over(
+    open_again: OpenAudit, audit_url: str | None, audit: AuditDb
+) -> None:
+    """Also in an audit DB of before; the write lock is held meanwhile."""
+    place = "hakiri." if audit_url else ""
+    for statement in (f"DROP INDEX {place}deliveries_ended", f"UPDATE {place}audit_version SET version = 12"):
+        audit._transactions.write(lambda c, text=statement: c.exec_driver_sql(text))
+    transactions = open_again()._transactions
+    forgotten = f"DELETE FROM {place}deliveries WHERE ended_at < '2020-01-01'"
+    if transactions.is_postgres:  # which chooses by how many there are
+        names = "SELECT indexname FROM pg_indexes WHERE schemaname = 'hakiri' AND tablename = 'deliveries'"
+        assert ("deliveries_ended",) in transactions.read(lambda c: c.exec_driver_sql(names).all())
+    else:
+        plan = transactions.read(lambda c: c.exec_driver_sql(f"EXPLAIN QUERY PLAN {forgotten}").all())
+        assert "USING INDEX deliveries_ended" in str(plan)
+
+
 def test_what_a_sender_forgets_is_stored_so_that_it_outlives_a_loss_of_power(audit: AuditDb) -> None:
     """As the database's own session says it while the rows are written."""
     asked = "SHOW synchronous_commit" if audit._transactions.is_postgres else "PRAGMA synchronous"
