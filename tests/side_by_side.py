@@ -15,9 +15,12 @@ from typing import Final
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
 ENGINES = [f"tests/integration/engine/test_{name}.py" for name in ("connect_server", "embedded_postgres")]
-OTHERS = [["tests/acceptance", *ENGINES], ["tests/integration/destinations"]]
-"""None of these needs the session that the tests of Spark share."""
-SPARK = ["tests/unit", "tests/integration", *(f"--ignore={path}" for part in OTHERS for path in part)]
+ORCHESTRATION = sorted(
+    str(path.relative_to(ROOT)) for path in ROOT.glob("tests/integration/orchestration/test_[a-p]*.py")
+)
+OTHERS = [["tests/acceptance", *ENGINES], ["tests/integration/destinations"], ORCHESTRATION]
+"""The longest ones, which take about as long as all the rest. Only the last needs a session of Spark's."""
+REST = ["tests/unit", "tests/integration", *(f"--ignore={path}" for part in OTHERS for path in part)]
 
 # No JVM of the tests lives long enough to earn back what the second compiler costs it: a third of a cold load.
 JVM: Final = "-XX:TieredStopAtLevel=1"
@@ -43,7 +46,7 @@ def main() -> int:
             process = subprocess.Popen([*PYTEST, *part], cwd=ROOT, stdout=said, stderr=said)
             stack.callback(process.terminate)
             beside.append((process, said))
-        codes = [subprocess.call([*PYTEST, *SPARK], cwd=ROOT)]
+        codes = [subprocess.call([*PYTEST, *REST], cwd=ROOT)]
         for process, said in beside:
             codes.append(process.wait())
             said.seek(0)
