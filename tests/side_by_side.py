@@ -56,13 +56,13 @@ def main() -> int:
 
 def _shared_classes(folder: Path) -> str:
     """Dozens of JVMs load the same classes: the first one writes them down for the others, which saves each of them
-    a third of its start. A Java that cannot do that goes without."""
+    a third of its start. A Java that cannot do that goes without, and another Java says nothing of it."""
     archive = folder / "classes.jsa"
     options = {"SPARK_SUBMIT_OPTS": f"{JVM} -XX:ArchiveClassesAtExit={archive} -Xlog:disable -Xlog:all=off"}
     asked = [sys.executable, "-c", A_SESSION, folder / "state"]
     # it outlives its Python, and has written all when nobody holds the pipe any more
     subprocess.run(asked, env={**os.environ, **options}, cwd=ROOT, stdout=subprocess.PIPE, check=False)
-    return f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
+    return f"-XX:SharedArchiveFile={archive} -Xlog:disable" if archive.exists() else ""
 
 
 if __name__ == "__main__":
