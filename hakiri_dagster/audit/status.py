@@ -18,6 +18,9 @@ from hakiri_dagster.audit.standings import IN_PLAN, in_newest_plan, standings
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.phases import Phase, Sla, Standing, pipeline_phase, table_phase
 
+MOST_FAILED_CHUNKS: Final = 100
+"""Of a pipeline; `chunks` counts all of them."""
+
 _C: Final = PIPELINE_CHUNKS.c
 
 
@@ -55,6 +58,14 @@ class TableError(TypedDict):
     error: str
 
 
+class FailedChunk(TypedDict):
+    """Why the last try of a chunk failed."""
+
+    table: str
+    chunk: str
+    error: str
+
+
 class StatusDocument(TypedDict):
     pipeline_id: str
     phase: Phase
@@ -67,6 +78,7 @@ class StatusDocument(TypedDict):
     rate_budget_consumed_pct: int | None
     rewinds: list[OpenRewind]
     errors: list[TableError]
+    failed_chunks: list[FailedChunk]
 
 
 class StatusReader:
@@ -104,6 +116,7 @@ class StatusReader:
                 rate_budget=None if rate_budget is None else str(rate_budget),
                 rate_budget_consumed_pct=consumed,
                 rewinds=_open_rewinds(connection, pipeline_id),
+                failed_chunks=_failed_chunks(connection, pipeline_id),
                 errors=_open_errors(
                     connection, pipeline_id, {table for table, status in counted if status == "failed"}
                 ),
@@ -211,6 +224,19 @@ def _open_errors(connection: Connection, pipeline_id: str, failed: Collection[st
         TableError(table=row.table_name, at=_told(at), error=row.error_msg or "")
         for row, at in told
         if row.table_name in failed or row.planned_at is None or row.planned_at <= at
+    ]
+
+
+def _failed_chunks(connection: Connection, pipeline_id: str) -> list[FailedChunk]:
+    query = (
+        select(_C.table_name, _C.chunk_id, _C.error_msg)
+        .where(*in_newest_plan(pipeline_id), _C.status == "failed")
+        .order_by(_C.table_name, _C.chunk_id)
+        .limit(MOST_FAILED_CHUNKS)
+    )
+    return [
+        FailedChunk(table=row.table_name, chunk=row.chunk_id, error=row.error_msg or "")
+        for row in connection.execute(query)
     ]
 
 

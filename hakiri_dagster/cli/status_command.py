@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table as Grid
@@ -24,6 +24,9 @@ from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.manifest.tables import Pipeline, Project
 from hakiri_dagster.manifest.trigger_spec import told
 from hakiri_dagster.planning.phases import slas_of
+
+_SHOWN_REASONS: Final = 10
+_SHOWN_KEYS: Final = 5
 
 
 class PipelineStatus(StatusDocument):
@@ -83,7 +86,22 @@ def _shown(documents: Sequence[PipelineStatus]) -> RenderableType:
         for document in documents
         for one in document["rewinds"]
     ]
-    return Group(_grid(documents), *map(Text, (*rewinds, *errors)))
+    failed = [line for document in documents for line in _failed(document)]
+    return Group(_grid(documents), *map(Text, (*rewinds, *errors, *failed)))
+
+
+def _failed(document: PipelineStatus) -> Iterator[str]:
+    """One alone is told already, as the error of its table. Many may have failed for the same reason."""
+    chunks: dict[tuple[str, str], list[str]] = {}
+    for one in document["failed_chunks"]:
+        chunks.setdefault((one["table"], one["error"].splitlines()[0] if one["error"] else ""), []).append(one["chunk"])
+    if document["chunks"]["failed"] < 2:
+        return
+    for (table, error), keys in list(chunks.items())[:_SHOWN_REASONS]:
+        more = "" if len(keys) <= _SHOWN_KEYS else f" and {len(keys) - _SHOWN_KEYS:,} more"
+        yield f"! {document['pipeline_id']}/{table}, failed: {', '.join(keys[:_SHOWN_KEYS])}{more}: {error}"
+    if len(chunks) > _SHOWN_REASONS or document["chunks"]["failed"] > len(document["failed_chunks"]):
+        yield f"  more of them: hakiri status {document['pipeline_id']} --json, under `failed_chunks`"
 
 
 def _grid(documents: Sequence[PipelineStatus]) -> Grid:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.security.secrets import redact
 
 Status = Literal["success", "failed", "partial", "skipped"]
+_WHY: Final = "`hakiri status` tells why each of them did"
 
 
 @dataclass
@@ -25,6 +26,7 @@ class TableTally:
     hooks: int = 0
     warnings: list[str] = field(default_factory=list)
     error: str | None = None
+    """The first one."""
     seconds: float = 0.0
 
     def document(self, name: str) -> dict[str, Any]:
@@ -35,7 +37,7 @@ class TableTally:
             "quarantined": self.quarantined,
             "hooks": self.hooks,
             "warnings": [redact(warning) for warning in self.warnings],
-            "error": redact(self.error) if self.error else None,
+            "error": redact(self.told_error) if self.told_error else None,
             "duration_s": round(self.seconds, 3),
         }
 
@@ -43,6 +45,11 @@ class TableTally:
     def pending(self) -> int:
         """What was planned and not even tried. A load that went well may have found less to do than was planned."""
         return max(0, self.planned - self.done - self.failed - self.skipped) if self.broken else 0
+
+    @property
+    def told_error(self) -> str | None:
+        more = self.failed - 1
+        return self.error if self.error is None or more < 1 else f"{self.error}\n{more:,} more chunk(s) failed: {_WHY}"
 
     @property
     def broken(self) -> bool:
@@ -116,7 +123,7 @@ class Tally:
 
     @property
     def first_error(self) -> str | None:
-        return next((table.error for table in self.tables if table.error is not None), None)
+        return next((table.told_error for table in self.tables if table.error is not None), None)
 
     @property
     def anything_broken(self) -> bool:

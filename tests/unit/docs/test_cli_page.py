@@ -12,7 +12,7 @@ import pytest
 from typer.core import TyperCommand, TyperGroup
 
 from hakiri_dagster.audit.deliveries import DeliveryNumbers
-from hakiri_dagster.audit.status import ChunkNumbers, OpenRewind, TableError, Throughput
+from hakiri_dagster.audit.status import ChunkNumbers, FailedChunk, OpenRewind, TableError, Throughput
 from hakiri_dagster.cli.alerts_command import AlertDocument
 from hakiri_dagster.cli.backup_commands import BackupDocument
 from hakiri_dagster.cli.check_command import CheckDocument
@@ -111,6 +111,7 @@ def test_the_answer_of_apply(project: Path) -> None:
 def test_the_answer_of_status() -> None:
     nested = {"chunks": names(ChunkNumbers), "throughput": names(Throughput), "rewinds": [names(OpenRewind)]}
     nested |= {"deliveries": names(DeliveryNumbers), "errors": [names(TableError)]}
+    nested["failed_chunks"] = [names(FailedChunk)]
     assert keys(ANSWERS["status"]) == names(PipelineStatus) | nested
 
 
