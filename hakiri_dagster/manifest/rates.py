@@ -11,7 +11,7 @@ MOST_A_SECOND: Final = 200
 """Each permit takes two transactions of the audit DB, one after the other."""
 
 _RATE: Final = re.compile(r"([1-9][0-9]{0,17})/(s|min|h|d)")
-_HINT: Final = "write it like `60/min`; also `/s`, `/h` and `/d`"
+_HINT: Final = "write it like `60/min`, with 1 at least; also `/s`, `/h` and `/d`"
 
 
 class RateError(ValueError):

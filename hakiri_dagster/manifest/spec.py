@@ -198,8 +198,8 @@ class BackfillSpec(Model):
     )
     rate_budget: RateBudget | None = Field(
         default=None,
-        description="How many requests the source may see in any such time, like `60/min`, of all workers together. "
-        "For a whole pipeline. Reads of files and databases are no requests.",
+        description="How many requests the source may see in any such time, like `60/min`, of all workers together: "
+        "1 at least, 200 a second at most. For a whole pipeline. Reads of files and databases are no requests.",
     )
     destination_writes_per_sec: Whole | None = Field(
         default=None,
