@@ -151,7 +151,8 @@ class TestAScaffoldedProject:
         status = shop["status"].document
         assert set(status) == {
             "pipeline_id", "phase", "chunks", "throughput", "eta_seconds", "started_at", "rate_budget",
-            "rate_budget_consumed_pct", "rewinds", "errors", "failed_chunks", "behind_seconds", "triggers", "deliveries",
+            "rate_budget_consumed_pct", "rewinds", "errors", "failed_chunks", "behind_seconds", "triggers",
+            "deliveries",
         }  # fmt: skip
         assert (status["pipeline_id"], status["phase"]) == ("shop", "streaming")
         assert status["chunks"] == {"done": 4, "running": 0, "pending": 0, "failed": 0, "total": 4}
