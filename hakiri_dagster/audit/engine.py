@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 BUSY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 30.0
-"""So long a transaction may do nothing."""
+"""So long a transaction may do nothing while it holds locks."""
 _TRIES: Final = 5
 _WRITES: Final = "hakiri_writes"
 
@@ -98,7 +98,7 @@ def postgres_transactions(url: str, patience: float | None = None) -> Transactio
         pool_size=4,
         max_overflow=12,
         pool_pre_ping=True,
-        connect_args=ending_with_its_client(parsed, BUSY_SECONDS),
+        connect_args=ending_with_its_client(parsed, lock_seconds=BUSY_SECONDS, idle_seconds=IDLE_SECONDS),
         execution_options=IN_SCHEMA,
         hide_parameters=True,
     )
@@ -107,13 +107,13 @@ def postgres_transactions(url: str, patience: float | None = None) -> Transactio
     return Transactions(engine, without_password(parsed))
 
 
-def ending_with_its_client(url: URL, lock_seconds: float) -> dict[str, Any]:
+def ending_with_its_client(url: URL, *, lock_seconds: float, idle_seconds: float) -> dict[str, Any]:
     """How to connect. A client whose host is gone would hold its locks until somebody ends its session, and all others
     would wait for them without a word; one whose server's host is gone would wait for its answer."""
     own = url.query.get("options", "")
     options = own if isinstance(own, str) else " ".join(own)
     limits = (
-        f"-c lock_timeout={lock_seconds * 1000:.0f} -c idle_in_transaction_session_timeout={IDLE_SECONDS * 1000:.0f}"
+        f"-c lock_timeout={lock_seconds * 1000:.0f} -c idle_in_transaction_session_timeout={idle_seconds * 1000:.0f}"
     )
     said = {name: value for name, value in _KEEPALIVES.items() if name not in url.query}
     return {"connect_timeout": 10, **said, "options": f"{options} {limits}".strip()}

@@ -40,7 +40,7 @@ def _of_url(url: str) -> Transactions:
         parsed,
         pool_size=1,
         max_overflow=-1,
-        connect_args=ending_with_its_client(parsed, _LOCK_SECONDS),
+        connect_args=ending_with_its_client(parsed, lock_seconds=_LOCK_SECONDS, idle_seconds=_LOCK_SECONDS),
         execution_options=IN_SCHEMA,
         hide_parameters=True,
     )

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import Connection, QueuePool, text
 
 from hakiri_dagster.audit.database import SQLITE_FILE, AuditDb, open_audit, open_audit_view
-from hakiri_dagster.audit.engine import sqlite_transactions
+from hakiri_dagster.audit.engine import Transactions, sqlite_transactions
 from hakiri_dagster.audit.migrations import STEPS, migrate
+from hakiri_dagster.audit.places import AuditPlace
 from hakiri_dagster.errors import AuditBusy, AuditError, AuditTooNew, AuditUnavailable
 from hakiri_dagster.planning.chunks import WholeTable
 from hakiri_dagster.planning.states import ChunkState
@@ -134,6 +135,20 @@ def test_a_client_that_is_lost_in_a_transaction_does_not_hold_up_the_others(
             with pytest.raises(AuditUnavailable, match="ended a session of which it heard nothing"):
                 lost._transactions.write(dies_here)
         assert audit.cursors.get("shop", "orders") == {"id": 2}
+
+
+def test_whoever_gives_permits_holds_locks_for_ten_seconds_at_most_and_others_for_thirty(
+    database_url: str, tmp_path: Path
+) -> None:
+    def limits(transactions: Transactions) -> list[object]:
+        shown = ("SHOW lock_timeout", "SHOW idle_in_transaction_session_timeout")
+        return [transactions.read(lambda c, query=query: c.execute(text(query)).scalar_one()) for query in shown]
+
+    with open_audit(database_url, tmp_path) as audit:
+        assert limits(audit._transactions) == ["30s", "30s"]
+    permits = AuditPlace(database_url, None).open()
+    assert limits(permits) == ["10s", "10s"]
+    permits.close()
 
 
 def test_settings_of_its_own_in_the_url_are_kept(database_url: str, tmp_path: Path) -> None:
