@@ -120,7 +120,7 @@ def _waits(on: str) -> str:
 def _stopped(way: Way, survey: Survey, claim: ClaimedSlice) -> bool:
     """Chunks that go in order stop at the first of their part that fails, be it at its publish, of which `totals`
     tell; all stop where the source wants to be left alone."""
-    return way.totals.is_throttled or (survey.in_order and part_name(claim.key) in way.totals.failed_parts)
+    return way.totals.throttled or (survey.in_order and part_name(claim.key) in way.totals.failed_parts)
 
 
 def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hooks: bool) -> Iterator[ChunkStep]:
@@ -143,7 +143,7 @@ def _load(way: Way, survey: Survey, slices: Sequence[ClaimedSlice], *, with_hook
                 yield from _load_pass(way, survey, target, going, Retries(way))
     if target.retyped and way.totals.chunks:
         _settle(way, survey)
-    why = "the source wants to be left alone" if way.totals.is_throttled else "a chunk before it failed"
+    why = "the source wants to be left alone" if way.totals.throttled else "a chunk before it failed"
     left = (claim.key for claim in readable if not claim.settled and _stopped(way, survey, claim))
     yield from (SkippedChunk(key, f"{why}, so it stays pending", published=False) for key in left)
 

@@ -21,7 +21,6 @@ from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside
 from hakiri_dagster.pipeline.steps import FailedChunk, PublishedChunk
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
-from hakiri_dagster.planning.parts import part_name
 
 
 @dataclass(slots=True)
@@ -122,7 +121,6 @@ def failed(
     aside: SetAside | None = None,
 ) -> FailedChunk:
     claim.failed(error)
-    way.totals.errors.append(error)
-    way.totals.failed_parts.add(part_name(claim.key))
+    way.totals.note_failed(claim.key, error)
     way.observer.failed(way.table, claim.key, error)
     return FailedChunk(claim.key, error, outcomes, aside)

@@ -89,6 +89,6 @@ def _told(part: Part, error: HakiriError) -> str:
 
 
 def _not_even_claimed(way: Way, key: str, error: HakiriError) -> FailedChunk:
-    way.totals.errors.append(error)
+    way.totals.note_failed(key, error)
     way.observer.failed(way.table, key, error)
     return FailedChunk(key, error)

@@ -16,6 +16,7 @@ from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.errors import HakiriError, SourceThrottled
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.trace import Trace, Untraced
+from hakiri_dagster.planning.parts import part_name
 from hakiri_dagster.settings import Settings
 
 
@@ -70,9 +71,13 @@ class Totals:
     rows_read: list[int] = field(default_factory=list)
     """Slice by slice: rows that were set aside count as well."""
 
-    @property
-    def is_throttled(self) -> bool:
-        return any(isinstance(error, SourceThrottled) for error in self.errors)
+    throttled: bool = False
+    """The source wants to be left alone."""
+
+    def note_failed(self, key: str, error: HakiriError) -> None:
+        self.errors.append(error)
+        self.failed_parts.add(part_name(key))
+        self.throttled = self.throttled or isinstance(error, SourceThrottled)
 
 
 @dataclass(frozen=True, slots=True)
