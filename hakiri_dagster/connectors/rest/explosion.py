@@ -5,11 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.flattening import Flattening
-from hakiri_dagster.connectors.rest.json_text import Member, Record, elements_of, members_of, value_at, written
+from hakiri_dagster.connectors.rest.json_text import (
+    Member,
+    Record,
+    elements_of,
+    members_of,
+    object_of,
+    value_at,
+    written,
+)
 from hakiri_dagster.connectors.rest.moments import Moments
 from hakiri_dagster.errors import SourceError
 
@@ -119,13 +127,12 @@ def _text_at(text: str, path: Sequence[str]) -> Member | None:
 
 
 def _joined(members: Sequence[Member]) -> Record:
-    values: dict[str, Any] = {}
+    names: set[str] = set()
     for member in members:
-        if member.name in values:
+        if member.name in names:
             raise SourceError(
                 f"elements have a member `{member.name}`, as is called what tells where they belong",
                 hint='give that another name: `parent_keys = { other = "member" }`, or `position = "other"`',
             )
-        values[member.name] = member.value
-    text = ",".join(f"{written(member.name)}:{member.text}" for member in members)
-    return Record(f"{{{text}}}", values)
+        names.add(member.name)
+    return object_of(members)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, written
+from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, object_of
 from hakiri_dagster.errors import SourceError
 
 
@@ -43,9 +43,8 @@ class Flattening:
                     f"two members of a record both become `{name}` where objects are flattened",
                     hint='name the objects that are to be flattened, like `flatten = ["user"]`; others stay `jsonb`',
                 )
-            found[name] = member
-        text = ",".join(f"{written(name)}:{member.text}" for name, member in found.items())
-        return Record(f"{{{text}}}", {name: member.value for name, member in found.items()})
+            found[name] = Member(name, member.text, member.value)
+        return object_of(found.values())
 
     def _members(self, text: str, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Member]]:
         for member in members_of(text):

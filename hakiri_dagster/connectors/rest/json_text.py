@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -93,6 +93,13 @@ def elements_of(text: str) -> Iterator[Record]:
     """Of the text of a list, one by one."""
     for element, _ in _elements(text, _skip(text, _skip(text, 0) + 1)):
         yield element
+
+
+def object_of(members: Iterable[Member]) -> Record:
+    """With the members' very texts. No two may have the same name."""
+    found = tuple(members)
+    text = ",".join(f"{written(member.name)}:{member.text}" for member in found)
+    return Record(f"{{{text}}}", {member.name: member.value for member in found})
 
 
 def members_of(text: str) -> Iterator[Member]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, written
+from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, object_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,8 +26,7 @@ class Moments:
         if not isinstance(record.value, Mapping) or not self.names & record.value.keys():
             return record
         members = {member.name: self._written(member) for member in members_of(record.text)}
-        text = ",".join(f"{written(name)}:{one.text}" for name, one in members.items())
-        return Record(f"{{{text}}}", {name: member.value for name, member in members.items()})
+        return object_of(members.values())
 
     def _written(self, member: Member) -> Member:
         if member.name not in self.names or type(member.value) is not int:

@@ -7,10 +7,10 @@ gone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, written
+from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, object_of, written
 from hakiri_dagster.planning.columns import Column
 
 _JSON = ("json", "jsonb")
@@ -35,11 +35,10 @@ class Verbatim:
             self._means(name, value) for name, value in record.value.items()
         ):
             return record.text
-        return "{" + ",".join(map(self._written, members_of(record.text))) + "}"
+        return object_of(map(self._written, members_of(record.text))).text
 
-    def _written(self, member: Member) -> str:
-        value = written(member.text) if self._means(member.name, member.value) else member.text
-        return f"{written(member.name)}:{value}"
+    def _written(self, member: Member) -> Member:
+        return replace(member, text=written(member.text)) if self._means(member.name, member.value) else member
 
     def _means(self, name: str, value: Any) -> bool:
         return value is not None and (name in self.documents or (name in self.texts and not isinstance(value, str)))
