@@ -30,7 +30,7 @@ KILLED = "killed"
 
 WAS_KILLED = and_(PIPELINE_CHUNKS.c.status == "failed", PIPELINE_CHUNKS.c.error_kind == KILLED)
 
-_NOTHING = "[]"
+NOTHING = "[]"
 _SHOWN = 200
 
 
@@ -138,11 +138,11 @@ def intervals_from_json(text: str) -> Intervals:
 
 def _list_to_json(values: Sequence[Any]) -> str:
     """Of a hundred thousand chunks nearly all have nothing to list."""
-    return json.dumps(values) if values else _NOTHING
+    return json.dumps(values) if values else NOTHING
 
 
 def _list_from_json(text: str) -> list[Any]:
-    return [] if text == _NOTHING else list(json.loads(text))
+    return [] if text == NOTHING else list(json.loads(text))
 
 
 def number_to_text(number: int | None) -> str | None:

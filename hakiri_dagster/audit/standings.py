@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, func, select, tuple_
 
-from hakiri_dagster.audit.chunk_rows import bounds_from_json, number_from_text
+from hakiri_dagster.audit.chunk_rows import NOTHING, bounds_from_json, number_from_text
 from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, TABLE_STATE
 from hakiri_dagster.planning.chunks import CursorRange
 from hakiri_dagster.planning.generations import parse_plan_text
@@ -45,7 +45,7 @@ def _owed(row: Row[Any]) -> Owed:
     return Owed.told(
         mark=mark,
         lower=None if mark is not None else _lower(row.predicate),
-        loaded=row.load_id is not None or row.carried_from != "[]" or mark is not None,
+        loaded=row.load_id is not None or row.carried_from != NOTHING,
         again=row.rewind_id is not None or bool(row.gap),
         completed_at=row.completed_at,
     )

@@ -56,7 +56,7 @@ class Owed:
         return cls.told(
             mark=mark,
             lower=bounds.interval.lower if isinstance(bounds, CursorRange) else None,
-            loaded=state.load_id is not None or bool(state.carried_from) or mark is not None,
+            loaded=state.load_id is not None or bool(state.carried_from),
             again=state.is_rewound or state.gap,
             completed_at=state.completed_at,
         )
@@ -66,6 +66,7 @@ class Owed:
         cls, *, mark: int | None, lower: int | None, loaded: bool, again: bool, completed_at: datetime | None
     ) -> Owed:
         begins = lower if mark is None else mark
+        loaded = loaded or mark is not None
         if loaded and not again and completed_at is not None:
             loaded_at = to_position(completed_at)
             begins = loaded_at if begins is None else max(begins, loaded_at)
