@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypedDict
 
@@ -18,7 +19,7 @@ from hakiri_dagster.audit.standings import IN_PLAN, in_newest_plan, standings
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.phases import Phase, Sla, Standing, pipeline_phase, table_phase
 
-MOST_FAILED_CHUNKS: Final = 100
+_MOST_FAILED_CHUNKS: Final = 100
 """Of a pipeline; `chunks` counts all of them."""
 
 _C: Final = PIPELINE_CHUNKS.c
@@ -112,7 +113,7 @@ class StatusReader:
                 throughput=Throughput(rows_per_sec=recent.rows_per_sec, bytes_per_sec=recent.bytes_per_sec),
                 eta_seconds=recent.eta_seconds(chunks["pending"] + chunks["running"] + chunks["failed"]),
                 behind_seconds=_farthest_behind(found.values()),
-                started_at=_started_at(connection, pipeline_id),
+                started_at=_begun(counted.values()),
                 rate_budget=None if rate_budget is None else str(rate_budget),
                 rate_budget_consumed_pct=consumed,
                 rewinds=_open_rewinds(connection, pipeline_id),
@@ -125,23 +126,35 @@ class StatusReader:
         return self._transactions.read(work)
 
 
-_Counted = Mapping[tuple[str, str], int]
+@dataclass(frozen=True, slots=True)
+class _Group:
+    chunks: int
+    started_at: datetime | None
+    """When the first of them was claimed."""
+
+
+_Counted = Mapping[tuple[str, str], _Group]
 """By table and status."""
 
 
 def _counted(connection: Connection, pipeline_id: str) -> _Counted:
     query = (
-        select(_C.table_name, _C.status, func.count().label("chunks"))
+        select(
+            _C.table_name,
+            _C.status,
+            func.count().label("chunks"),
+            func.min(_C.started_at, type_=UtcTime()).label("started_at"),
+        )
         .where(*in_newest_plan(pipeline_id))
         .group_by(_C.table_name, _C.status)
     )
-    return {(row.table_name, row.status): row.chunks for row in connection.execute(query)}
+    return {(row.table_name, row.status): _Group(row.chunks, row.started_at) for row in connection.execute(query)}
 
 
 def _by_table(counted: _Counted) -> Counter[str]:
     chunks: Counter[str] = Counter()
-    for (table, _), number in counted.items():
-        chunks[table] += number
+    for (table, _), group in counted.items():
+        chunks[table] += group.chunks
     return chunks
 
 
@@ -159,8 +172,8 @@ def _numbers(
     gone = [row for row in rows if row.holder_node in dead or not row.leased_until or row.leased_until <= now]
     abandoned = sum(row.chunks for row in gone)
     counts: Counter[str] = Counter()
-    for (_, status), number in counted.items():
-        counts[status] += number
+    for (_, status), group in counted.items():
+        counts[status] += group.chunks
     return ChunkNumbers(
         done=counts["done"],
         running=counts["running"] - abandoned,
@@ -170,11 +183,9 @@ def _numbers(
     )
 
 
-def _started_at(connection: Connection, pipeline_id: str) -> str | None:
-    started: datetime | None = connection.execute(
-        select(func.min(_C.started_at, type_=UtcTime())).where(*in_newest_plan(pipeline_id))
-    ).scalar_one()
-    return None if started is None else _told(started)
+def _begun(groups: Iterable[_Group]) -> str | None:
+    started = [group.started_at for group in groups if group.started_at is not None]
+    return _told(min(started)) if started else None
 
 
 def _open_rewinds(connection: Connection, pipeline_id: str) -> list[OpenRewind]:
@@ -232,7 +243,7 @@ def _failed_chunks(connection: Connection, pipeline_id: str) -> list[FailedChunk
         select(_C.table_name, _C.chunk_id, _C.error_msg)
         .where(*in_newest_plan(pipeline_id), _C.status == "failed")
         .order_by(_C.table_name, _C.chunk_id)
-        .limit(MOST_FAILED_CHUNKS)
+        .limit(_MOST_FAILED_CHUNKS)
     )
     return [
         FailedChunk(table=row.table_name, chunk=row.chunk_id, error=row.error_msg or "")
