@@ -47,10 +47,10 @@ def _limits(limits: Limits) -> Iterator[str]:
 
 def _of_ticks(plan: ProjectPlan) -> Iterator[str]:
     for limits in plan.limits:
-        if (looks := limits.slow_looks) is not None:
+        if (looks := limits.slowed_looks) is not None:
             yield (
                 f"{limits.pipeline_id}: looked at every {_minutes(looks.every)} instead of every "
-                f"{_minutes(looks.instead_of)}: a look sends {looks.requests} requests, and looks spend a quarter of "
+                f"{_minutes(looks.wished)}: a look sends {looks.requests} requests, and looks spend a quarter of "
                 "the rate_budget at most"
             )
     yield from _started_by(plan)
@@ -167,7 +167,7 @@ def _limits_document(limits: Limits) -> dict[str, Any]:
         "rate_budget": limits.rate_budget,
         "destination_writes_per_sec": limits.destination_writes_per_sec,
         "parallelism": limits.parallelism,
-        "looks_every_seconds": None if limits.slow_looks is None else round(limits.slow_looks.every.total_seconds()),
+        "looks_every_seconds": None if (looks := limits.slowed_looks) is None else round(looks.every.total_seconds()),
     }
 
 

@@ -17,7 +17,7 @@ from hakiri_dagster.orchestration.jobs import EVERY_ASSET_JOB
 from hakiri_dagster.orchestration.names import PLANNER, asset_key
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.glance import said
-from hakiri_dagster.pipeline.look_interval import LookInterval
+from hakiri_dagster.pipeline.look_interval import look_interval
 from hakiri_dagster.planning.looks import OF_TABLE, Look, spell
 
 SECONDS_BETWEEN_TICKS: Final = 10
@@ -28,7 +28,7 @@ def planner_sensor(
 ) -> dg.SensorDefinition:
     looked_at = {(t.pipeline_id, t.name): t for p in pipelines for t in p.tables if not t.streams}
     triggered = frozenset(pipeline.id for pipeline in pipelines if pipeline.source_trigger is not None)
-    every = {pipeline.id: LookInterval.of(pipeline).every for pipeline in pipelines}
+    every = {pipeline.id: look_interval(pipeline).every for pipeline in pipelines}
     wanted = {key: every[key[0]] for key in looked_at}
 
     @dg.sensor(

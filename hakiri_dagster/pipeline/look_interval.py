@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from hakiri_dagster.connectors.budgets import request_budget, requests_a_look
 from hakiri_dagster.manifest.durations import parse_duration
 from hakiri_dagster.manifest.tables import Pipeline
-from hakiri_dagster.planning.looks import EVERY, EVERY_OF_APIS, within_budget
+from hakiri_dagster.planning.looks import EVERY, EVERY_OF_APIS, LookInterval, within_budget
 
 
-@dataclass(frozen=True, slots=True)
-class LookInterval:
-    """`wished`: what holds where the budget bears it. `requests`: of one look."""
-
-    every: timedelta
-    wished: timedelta
-    requests: int
-
-    @classmethod
-    def of(cls, pipeline: Pipeline) -> LookInterval:
-        wished, requests = _wished(pipeline), requests_a_look(pipeline)
-        return cls(within_budget(wished, requests, request_budget(pipeline)), wished, requests)
+def look_interval(pipeline: Pipeline) -> LookInterval:
+    wished, requests = _wished(pipeline), requests_a_look(pipeline)
+    return LookInterval(within_budget(wished, requests, request_budget(pipeline)), wished, requests)
 
 
 def _wished(pipeline: Pipeline) -> timedelta:

@@ -10,7 +10,7 @@ from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.manifest.trigger_spec import told
-from hakiri_dagster.pipeline.look_interval import LookInterval
+from hakiri_dagster.pipeline.look_interval import look_interval
 from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.unread_parts import told_unread
@@ -24,7 +24,6 @@ from hakiri_dagster.planning.plan import (
     ProjectPlan,
     Refuse,
     RunHooks,
-    SlowLooks,
     Stage,
     StartedBy,
     TablePlan,
@@ -69,13 +68,8 @@ def limits_of(pipeline: Pipeline) -> Limits:
         rate_budget=None if budget is None else str(budget),
         destination_writes_per_sec=pipeline.backfill.destination_writes_per_sec,
         parallelism=pipeline.backfill.parallelism,
-        slow_looks=_slow_looks(pipeline),
+        looks=look_interval(pipeline),
     )
-
-
-def _slow_looks(pipeline: Pipeline) -> SlowLooks | None:
-    looks = LookInterval.of(pipeline)
-    return SlowLooks(looks.every, looks.wished, looks.requests) if looks.every > looks.wished else None
 
 
 def started_by(pipeline: Pipeline) -> StartedBy:

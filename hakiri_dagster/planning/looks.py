@@ -46,6 +46,20 @@ class Look:
         return self.surveyed_at is None or now - self.surveyed_at >= SURVEYED_EVERY
 
 
+@dataclass(frozen=True, slots=True)
+class LookInterval:
+    """How often the planner looks at a pipeline's sources. `wished`: what holds where the budget bears it. `requests`:
+    of one look."""
+
+    every: timedelta
+    wished: timedelta
+    requests: int
+
+    @property
+    def is_slowed(self) -> bool:
+        return self.every > self.wished
+
+
 def within_budget(every: timedelta, requests: int, budget: Rate | None) -> timedelta:
     """`requests`: what one look at all tables of the pipeline sends."""
     if budget is None:

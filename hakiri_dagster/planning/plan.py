@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal
 
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.gaps import Gap
+from hakiri_dagster.planning.looks import LookInterval
 from hakiri_dagster.planning.phases import Phase
 from hakiri_dagster.planning.rewind import RewoundChunk
 
@@ -115,22 +115,19 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class SlowLooks:
-    every: timedelta
-    instead_of: timedelta
-    requests: int
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
-    """What a pipeline's loads may cost at once; None: as much as they take. `slow_looks`: the budget makes looks of
-    the planner rarer than they would be."""
+    """What a pipeline's loads may cost at once; None: as much as they take."""
 
     pipeline_id: str
     rate_budget: str | None = None
     destination_writes_per_sec: int | None = None
     parallelism: int = 1
-    slow_looks: SlowLooks | None = None
+    looks: LookInterval | None = None
+
+    @property
+    def slowed_looks(self) -> LookInterval | None:
+        """Those of the planner, where the budget makes them rarer than they would be."""
+        return self.looks if self.looks is not None and self.looks.is_slowed else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from hakiri_dagster.connectors.registry import source_table
 from hakiri_dagster.manifest.tables import Pipeline, Table
-from hakiri_dagster.pipeline.look_interval import LookInterval
+from hakiri_dagster.pipeline.look_interval import look_interval
 from tests.unit.manifest.conftest import Load, Read
 from tests.unit.manifest.samples import SEED_BACKFILL, SEED_JSON
 
@@ -44,11 +44,11 @@ def test_the_seeds_example_comes_to_tables_that_can_be_loaded(load: Load) -> Non
 
 
 def test_without_a_token_looks_leave_most_of_githubs_budget_to_loads(load: Load) -> None:
-    looks = LookInterval.of(pipeline(load, github("issues", "pull_requests", "comments")))
+    looks = look_interval(pipeline(load, github("issues", "pull_requests", "comments")))
     assert (looks.wished, looks.requests) == (timedelta(minutes=5), 6)
     assert looks.every == timedelta(minutes=24)
     with_token = github("issues", "pull_requests", "comments", config={"token": "${GITHUB_TOKEN}"})
-    usual = LookInterval.of(pipeline(load, with_token | {}, TOKEN))
+    usual = look_interval(pipeline(load, with_token | {}, TOKEN))
     assert usual.every == usual.wished == timedelta(minutes=5)
 
 
@@ -58,7 +58,7 @@ def test_each_repository_that_is_looked_at_counts(load: Load) -> None:
     said = {"id": "gh", "source": source, "tables": ["issues"], "secrets": ["GITHUB_TOKEN"]}
     triggers = [{"type": "source", "every": "10m"}]
     for document in (said, said | {"triggers": triggers}):
-        looks = LookInterval.of(pipeline(load, {"gh.json": json.dumps(document)}, TOKEN))
+        looks = look_interval(pipeline(load, {"gh.json": json.dumps(document)}, TOKEN))
         assert looks.requests == 2 * 209
         assert looks.every == timedelta(seconds=1204), "whatever the trigger wishes"
 
