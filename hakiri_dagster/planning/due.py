@@ -176,7 +176,8 @@ def _judge_window(
     fresh = base.attempts == 0 and base.status != "failed"
     if pieces and (fresh or base.status == "done") and _holds_nothing_new(pieces[-1], interval, marks, source):
         pieces = pieces[:-1]
-    pieces = _not_read_since(base, pieces, source)
+    if pieces and base.status == "done":
+        pieces = _not_read_since(base, pieces, source)
     if not pieces and base.status != "running":
         return _Verdict(chunk, _settled(base, interval, coverage, source), None)
     owed = hull(pieces) if pieces else interval
@@ -209,10 +210,10 @@ def _holds_nothing_new(tail: Interval, interval: Interval, marks: Mapping[int, f
 
 
 def _not_read_since(base: ChunkState, pieces: Intervals, source: _Source) -> Intervals:
-    """Without those that the chunk's own last load found empty, of which the source says what it said then. There are
-    several where another plan has covered something between them."""
+    """Without those that the last load of the chunk, which is done, found empty, of which the source says what it said
+    then. There are several where another plan has covered something between them."""
     mark = base.cursor_committed
-    if mark is None or base.status != "done" or source.said is None or base.seen != source.said:
+    if mark is None or source.said is None or base.seen != source.said:
         return pieces
     return tuple(piece for piece in pieces if low(piece) < mark)
 
