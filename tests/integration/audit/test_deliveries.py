@@ -125,12 +125,18 @@ def test_with_nothing_to_do_one_query_by_an_index_says_so(audit: AuditDb) -> Non
         assert "deliveries_open" in str(plan)
 
 
+def back_to(version: int, audit: AuditDb, undo: str, audit_url: str | None) -> str:
+    """Where the audit DB's tables are."""
+    place = "hakiri." if audit_url else ""
+    for statement in (undo.format(place=place), f"UPDATE {place}audit_version SET version = {version}"):
+        audit._transactions.write(lambda c, text=statement: c.exec_driver_sql(text))
+    return place
+
+
 def test_an_audit_db_from_before_triggers_learns_of_deliveries(
     open_again: OpenAudit, audit_url: str | None, audit: AuditDb
 ) -> None:
-    place = "hakiri." if audit_url else ""
-    for statement in (f"DROP TABLE {place}deliveries", f"UPDATE {place}audit_version SET version = 8"):
-        audit._transactions.write(lambda c, text=statement: c.exec_driver_sql(text))
+    back_to(8, audit, "DROP TABLE {place}deliveries", audit_url)
     assert open_again().deliveries.store([arrival()]) == (True,)
 
 
@@ -138,9 +144,7 @@ def test_a_batch_is_closed_without_reading_all_deliveries_that_are_over(
     open_again: OpenAudit, audit_url: str | None, audit: AuditDb
 ) -> None:
     """Also in an audit DB of before; the write lock is held meanwhile."""
-    place = "hakiri." if audit_url else ""
-    for statement in (f"DROP INDEX {place}deliveries_ended", f"UPDATE {place}audit_version SET version = 12"):
-        audit._transactions.write(lambda c, text=statement: c.exec_driver_sql(text))
+    place = back_to(12, audit, "DROP INDEX {place}deliveries_ended", audit_url)
     transactions = open_again()._transactions
     forgotten = f"DELETE FROM {place}deliveries WHERE ended_at < '2020-01-01'"
     if transactions.is_postgres:  # which chooses by how many there are

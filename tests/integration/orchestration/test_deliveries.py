@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -357,6 +357,10 @@ def test_of_a_table_in_parts_each_chunk_is_asked_for_once(shop: ShopProject, mon
         assert daemon.says() == "shop: served"
 
 
+def parts_of(asked: Iterable[dg.RunRequest]) -> set[str]:
+    return {str(request.partition_key).split("|")[0] for request in asked}
+
+
 def test_a_part_that_the_source_refuses_is_not_served(shop: ShopProject, monkeypatch: pytest.MonkeyPatch) -> None:
     forge = Forge(gone={LINUX})
     forge.put(PYTHON, 1, ago(days=1))
@@ -364,7 +368,7 @@ def test_a_part_that_the_source_refuses_is_not_served(shop: ShopProject, monkeyp
         daemon = Daemon(shop)
         arrive(shop, "a")
         asked = daemon.asked()
-        assert {str(request.partition_key).split("|")[0] for request in asked} == {"python~2Fcpython"}
+        assert parts_of(asked) == {"python~2Fcpython"}
         daemon.pretend(asked)
         assert "answered 404" in daemon.says()
     (found,) = deliveries(shop)
@@ -381,14 +385,14 @@ def test_a_part_that_the_source_does_not_answer_for_is_waited_for(
         daemon = Daemon(shop)
         arrive(shop, "a")
         asked = daemon.asked()
-        assert {str(request.partition_key).split("|")[0] for request in asked} == {"python~2Fcpython"}
+        assert parts_of(asked) == {"python~2Fcpython"}
         daemon.pretend(asked)
         assert "shop: looked at again in 30 s: " in daemon.says()
         assert states(shop) == [("a", "started")]
         forge.silent.clear()
         make_due(shop)
         asked = daemon.asked()
-        assert {str(request.partition_key).split("|")[0] for request in asked} == {"torvalds~2Flinux"}
+        assert parts_of(asked) == {"torvalds~2Flinux"}
 
 
 def test_a_table_that_is_always_due_is_asked_for_once(shop: ShopProject) -> None:
