@@ -17,8 +17,9 @@ import psycopg
 
 from hakiri_dagster.cli.opening import chosen_pipeline, opened_project
 from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import CursorRange
 from hakiri_dagster.settings import Settings
 

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from hakiri_dagster.cli.opening import chosen_pipeline, opened_project
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.survey import remember
 from hakiri_dagster.settings import Settings
 
 

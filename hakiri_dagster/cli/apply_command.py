@@ -20,8 +20,9 @@ from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes_without_run
+from hakiri_dagster.pipeline.remembering import remember, remember_source
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.survey import Survey, remember, remember_source
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.unread_parts import told_unread, unread_part_of
 from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings

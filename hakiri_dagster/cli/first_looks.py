@@ -10,8 +10,8 @@ from typing import Final
 from hakiri_dagster.cli.children import Children
 from hakiri_dagster.cli.opening import opened_project
 from hakiri_dagster.manifest.tables import Project, Table
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.runtime import Runtime, stored_plans
-from hakiri_dagster.pipeline.survey import remember
 from hakiri_dagster.settings import Settings
 
 _NAME: Final = "first looks"

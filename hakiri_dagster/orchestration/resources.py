@@ -24,9 +24,10 @@ from hakiri_dagster.orchestration.names import OCCASION_TAG
 from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
 from hakiri_dagster.pipeline.glance import glance
 from hakiri_dagster.pipeline.live_checks import LiveTable
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import shape_of
-from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.sweeping import Swept, sweep_leases
 from hakiri_dagster.pipeline.told_progress import RunProgress
 from hakiri_dagster.pipeline.way import Way

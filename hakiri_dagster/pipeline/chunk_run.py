@@ -24,6 +24,7 @@ from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
 from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.hooks_run import post_hooks, pre_hooks, staged_hooks
+from hakiri_dagster.pipeline.look import look
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.onward import astray
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rules
@@ -39,7 +40,7 @@ from hakiri_dagster.pipeline.run_record import recorded
 from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside, set_aside
 from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.steps import ChunkStep, FailedChunk, PreparedChunk, SkippedChunk
-from hakiri_dagster.pipeline.survey import Survey, look
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.unread_parts import chunks_of_unread_parts, tell_of_unread_parts
 from hakiri_dagster.pipeline.wanted import Wanted

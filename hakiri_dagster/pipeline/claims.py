@@ -15,8 +15,9 @@ from hakiri_dagster.destinations.contract import Fence, LedgerEntry
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import interrupt_attempt, is_remote
 from hakiri_dagster.errors import HakiriError, LeaseLost, OutOfOrder
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.retries import retried
-from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Slice

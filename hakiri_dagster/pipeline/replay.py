@@ -26,15 +26,17 @@ from hakiri_dagster.pipeline.holding import HeldChunk, held
 from hakiri_dagster.pipeline.hooks_run import HookRun, owed_by, post_hooks, pre_hooks
 from hakiri_dagster.pipeline.kept_parts import WrittenParts, write_parts
 from hakiri_dagster.pipeline.kept_reading import kept_reading
+from hakiri_dagster.pipeline.look import look
 from hakiri_dagster.pipeline.paced import paced
 from hakiri_dagster.pipeline.passes import SLICES_A_PASS, read_rows, stage
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.replay_gates import asked_of_table, raise_if_a_gate_stops
 from hakiri_dagster.pipeline.replay_verdicts import ReplayedChunk, StagedVerdicts
 from hakiri_dagster.pipeline.retries import Retries, retried
 from hakiri_dagster.pipeline.slices import Splitter
-from hakiri_dagster.pipeline.survey import Survey, look, remember
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Chunk, Slice
 from hakiri_dagster.planning.replays import KeptOfLoad, LeftAlone, LiveLoad, ReplayChunk, objection, plan_replay

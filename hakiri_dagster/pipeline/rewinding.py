@@ -16,9 +16,10 @@ from hakiri_dagster.engine.process_identity import ProcessIdentity, is_dead, whe
 from hakiri_dagster.errors import ChunkBusy, UsageError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.cursor_note import shown_position
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import shape_of
-from hakiri_dagster.pipeline.survey import Survey, remember
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, CursorKind, CursorRange, Interval
 from hakiri_dagster.planning.intervals import high, low
 from hakiri_dagster.planning.parts import bare_key

@@ -33,11 +33,12 @@ from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
 from hakiri_dagster.pipeline.live_profile import live_profile
+from hakiri_dagster.pipeline.look import look
 from hakiri_dagster.pipeline.misses import miss_found
 from hakiri_dagster.pipeline.only_look import only_look
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, refused_plan, started_by, table_plan
 from hakiri_dagster.pipeline.spans.run_trace import RunTrace
-from hakiri_dagster.pipeline.survey import Survey, look
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.trace import Untraced
 from hakiri_dagster.pipeline.unread_parts import unread_alerts, unread_parts
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way

@@ -1,52 +1,41 @@
-"""What a table's source holds, what of it is published, and what is due. Whoever plans or loads looks here first."""
+"""What a table's source holds, what of it is published, and what is due: all that `plan` tells, and that a load begins
+with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.audit.tables import StoredPlan
-from hakiri_dagster.connectors.contract import Discovery, Known, Reading, SourceTable, SparkProvider
+from hakiri_dagster.connectors.contract import Discovery, Reading, SourceTable
 from hakiri_dagster.destinations.contract import Destination, Doubt, LedgerEntry, Mark, SchemaChange, Target
-from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.manifest.validator_spec import id_of
-from hakiri_dagster.pipeline.evolution import is_missed, look_at_columns, refusals, refused_changes, settle
+from hakiri_dagster.pipeline.evolution import refusals, refused_changes
 from hakiri_dagster.pipeline.key_plan import keys_of
 from hakiri_dagster.pipeline.shapes import (
     Shape,
-    chunks_of,
     cursor_of,
     due_of,
-    lag_of,
     parallelism_of,
-    plan_text_of,
-    shape_of,
     window_of,
 )
 from hakiri_dagster.pipeline.wanted import Wanted
-from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.again import loaded_again
 from hakiri_dagster.planning.arrow_types import kinds_of
-from hakiri_dagster.planning.away_parts import kept_chunks
 from hakiri_dagster.planning.backfill_hint import objections
 from hakiri_dagster.planning.chunks import NULL_KEY, OUTSIDE_KEY, Chunk, CursorRange, Slice, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.earlier_parts import renamed_key
-from hakiri_dagster.planning.evolution import Evolution, warnings_of
+from hakiri_dagster.planning.evolution import Evolution
 from hakiri_dagster.planning.generations import with_generation
-from hakiri_dagster.planning.hooks import named
 from hakiri_dagster.planning.intervals import high
-from hakiri_dagster.planning.mode_switch import Switch, switch
+from hakiri_dagster.planning.mode_switch import Switch
 from hakiri_dagster.planning.parts import bare_key, part_of
 from hakiri_dagster.planning.phases import Owed, Phase, Standing, sla_of, source_upper, table_phase
-from hakiri_dagster.planning.progress import is_rewound
-from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.planning.schema_diff import Change
 from hakiri_dagster.planning.source_files import FileVersion
@@ -253,152 +242,3 @@ class Survey:
     def _due_after(self, states: Sequence[ChunkState]) -> Due:
         due = due_of(self.table, self.shape, self.discovery, self.chunks, states, self.taken_in, self.moment, self.mark)
         return with_generation(due, self.chunks, states, self.plan_changed)
-
-
-def look(
-    table: Table,
-    source: SourceTable,
-    destination: Destination,
-    audit: AuditDb,
-    spark: SparkProvider,
-    found: Discovery | None = None,
-) -> Survey:
-    """Asks source, destination and audit DB; changes nothing. `found`: what the source has been asked already."""
-    discovery = _discover(table, source, audit, spark) if found is None else found
-    moment = datetime.now(UTC)  # when the source had answered: else what it holds by its now might lie in the future
-    last_rewind = audit.rewinds.last(table.pipeline_id, table.name)  # before the states: they know of it at least
-    mark = destination.mark(table)  # before the states, so that it is not ahead of them
-    stored, target, ledger = word_of_loads(table, destination, audit)
-    states = after_ledger(stored, ledger)
-    shape = shape_of(table, source)
-    chunks, doubts = chunks_of(table, shape, discovery, states, moment, mark, source.hint)
-    plan = plan_text_of(table, shape, discovery, source.hint)
-    changed = audit.tables.plan(table.pipeline_id, table.name) not in (None, plan)
-    if not changed:  # else it is not known how theirs would be cut
-        chunks = (*chunks, *kept_chunks(states, discovery.away))
-    evolution = None
-    if discovery.schema is not None:
-        evolution = look_at_columns(table, source, discovery.schema, target, audit, absent=discovery.absent)
-    taken_in = audit.files.taken_in(table.pipeline_id, table.name)
-    due = due_of(table, shape, discovery, chunks, states, taken_in, moment, mark)
-    in_doubt = _in_doubt(table, destination, evolution)
-    rewound = _rewound(table, audit, states)
-    last = None if target is None else destination.last_load(table)
-    switched = Switch() if last is None else switch(last, table.mode, table.upsert_key, table.primary_key)
-    return Survey(
-        table=table,
-        source=source,
-        shape=shape,
-        discovery=discovery,
-        chunks=chunks,
-        states=states,
-        due=with_generation(due, chunks, states, changed),
-        plan=plan,
-        plan_changed=changed,
-        target=target,
-        mark=mark,
-        switch=switched,
-        ledger=ledger,
-        evolution=evolution,
-        changes=_changes(table, destination, evolution, with_file_hash=bool(discovery.files)),
-        warnings=(
-            *discovery.warnings,
-            *doubts,
-            *due.warnings,
-            *(switched.notes if due.slices or due.busy else ()),
-            *(destination.cautions(table) if target is not None and due.slices else ()),
-            *(warnings_of(evolution, _missed(evolution, target)) if evolution else ()),
-            *(doubt.reason for doubt in in_doubt if doubt.may_pass and (due.slices or due.busy)),
-        ),
-        doubts=in_doubt,
-        moment=moment,
-        taken_in=taken_in,
-        owed_hooks=_owed_hooks(table, destination) if target is not None else (),
-        last_rewind=last_rewind,
-        rewound=rewound,
-        mark_is_rewound=bool(rewound) and _is_rewound(mark, states),
-    )
-
-
-def _discover(table: Table, source: SourceTable, audit: AuditDb, spark: SparkProvider) -> Discovery:
-    with translate_spark_errors(table.label):
-        return source.discover(
-            cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, recent=lag_of(table)
-        )
-
-
-def _in_doubt(table: Table, destination: Destination, evolution: Evolution | None) -> tuple[Doubt, ...]:
-    """In the name of the validators that ask."""
-    asking = table.validation.dataset_level.validators
-    loaded = None if evolution is None else evolution.loaded
-    found = destination.doubts(table, validators.questions(asking), loaded)
-    return tuple(
-        replace(doubt, reason=f"validator {id_of(one)}: {doubt.reason}")
-        for one in asking
-        for doubt in found
-        if doubt.about in validators.asks(one)
-    )
-
-
-def _missed(evolution: Evolution, target: Target | None) -> tuple[str, ...]:
-    return tuple(change.column for change in evolution.applied if is_missed(change, target))
-
-
-def _owed_hooks(table: Table, destination: Destination) -> tuple[str, ...]:
-    """How they are called, in the order of the manifest."""
-    hooks = named(table.load.post_hook)
-    owed = {owed.name.key for owed in destination.owed_hooks(table)} if hooks else set()
-    return tuple(hook.name.text for hook in hooks if hook.name.key in owed)
-
-
-def _rewound(table: Table, audit: AuditDb, states: Sequence[ChunkState]) -> Mapping[str, RewoundChunk]:
-    if not any(state.is_rewound for state in states):
-        return {}
-    return audit.rewinds.waiting(table.pipeline_id, table.name)
-
-
-def _is_rewound(mark: Mark | None, states: Sequence[ChunkState]) -> bool:
-    return mark is not None and mark.position is not None and is_rewound(mark.position, states)
-
-
-def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
-    """Stores the plan, and what was found out about the source."""
-    remember_source(audit, survey)
-    table = survey.table
-    audit.tables.sync(
-        table.pipeline_id,
-        table.name,
-        due,
-        plan=survey.stored_plan,
-        files=survey.versions(),
-        last_rewind=survey.last_rewind,
-    )
-
-
-def remember_source(audit: AuditDb, survey: Survey) -> None:
-    """So that nothing is looked at twice. Of what is due it says nothing: others may be at work on it."""
-    table, schema = survey.table, survey.discovery.schema
-    if schema is not None and survey.source.text_format:
-        audit.tables.put_schema(table.pipeline_id, table.name, schema, survey.source.read_as)
-    audit.files.put(table.pipeline_id, table.name, survey.versions())
-    if survey.evolution is not None and survey.evolution.known is None and survey.target is not None:
-        settle(
-            audit, table, survey.evolution
-        )  # loaded before there was a record: what is there now is what was accepted
-
-
-def _known(audit: AuditDb, table: Table, source: SourceTable) -> Known:
-    return Known(
-        schema=audit.tables.schema(table.pipeline_id, table.name, source.read_as),
-        files=audit.files.known(table.pipeline_id, table.name),
-    )
-
-
-def _changes(
-    table: Table, destination: Destination, evolution: Evolution | None, *, with_file_hash: bool
-) -> tuple[SchemaChange, ...]:
-    if evolution is None:
-        return ()
-    return tuple(
-        destination.planned_changes(table, evolution.loaded, with_file_hash=with_file_hash, widened=evolution.widenings)
-    )

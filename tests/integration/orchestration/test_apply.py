@@ -329,7 +329,7 @@ class TestCrashesAndRivals:
 
     @staticmethod
     def _claimed_by(shop: ShopProject, holder: str) -> None:
-        from hakiri_dagster.pipeline.survey import remember
+        from hakiri_dagster.pipeline.remembering import remember
 
         with shop.runtime() as runtime:
             (table,) = runtime.project.tables

@@ -27,7 +27,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration import delivery_sensor, dispatching
 from hakiri_dagster.orchestration.killed_runs import MOST_KILLED, was_stopped
 from hakiri_dagster.orchestration.names import DELIVERIES_TAG
-from hakiri_dagster.pipeline.survey import remember
+from hakiri_dagster.pipeline.remembering import remember
 from tests.integration.connectors.rest.api_server import Asked, Said, said
 from tests.integration.connectors.rest.api_server import serving as serving_api
 from tests.integration.orchestration.conftest import ShopProject

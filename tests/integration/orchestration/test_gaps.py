@@ -17,8 +17,8 @@ from hakiri_dagster.orchestration.dagster_home import (
 )
 from hakiri_dagster.orchestration.partitions import partitions_of, reconcile
 from hakiri_dagster.orchestration.wiped import chunks_not_shown
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.rewinding import Wish, rewind, stretch_of
-from hakiri_dagster.pipeline.survey import remember
 from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings
 from tests.integration.orchestration.conftest import ShopProject

@@ -20,7 +20,7 @@ from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_
 from hakiri_dagster.orchestration.killed_runs import PROCESS_TAG, OtherHosts, end_killed_runs
 from hakiri_dagster.orchestration.names import KILLED_RUNS
 from hakiri_dagster.orchestration.resources import OpenProject
-from hakiri_dagster.pipeline.survey import remember
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.settings import Settings
 from tests.integration.orchestration.conftest import ShopProject
 

@@ -14,7 +14,7 @@ from hakiri_dagster.destinations.postgres.loading import OpenLoad
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.orchestration.names import DUE_ONLY_TAG
-from hakiri_dagster.pipeline.survey import remember
+from hakiri_dagster.pipeline.remembering import remember
 from tests.integration.orchestration.conftest import ShopProject
 
 Declare = Callable[..., ShopProject]

@@ -14,8 +14,8 @@ from hakiri_dagster.destinations.contract import LedgerEntry
 from hakiri_dagster.destinations.postgres.loading import OpenLoad
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.pipeline.remembering import remember
 from hakiri_dagster.pipeline.rewinding import Wish, rewind, stretch_of
-from hakiri_dagster.pipeline.survey import remember
 from tests.integration.orchestration.conftest import ShopProject
 from tests.span_receiver import Received, SpanReceiver, span_receiver
 

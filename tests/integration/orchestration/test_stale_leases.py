@@ -21,7 +21,7 @@ from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.orchestration.sensors import stale_leases
 from hakiri_dagster.pipeline import sweeping
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
-from hakiri_dagster.pipeline.survey import remember
+from hakiri_dagster.pipeline.remembering import remember
 from tests.integration.orchestration.conftest import ShopProject
 
 KILLED = str(replace(ProcessIdentity.current(), pid=2**22 + 1))
