@@ -23,6 +23,7 @@ from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes_with
 from hakiri_dagster.pipeline.remembering import remember, remember_source
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.told_looks import tell_of_a_look
 from hakiri_dagster.pipeline.unread_parts import told_unread, unread_part_of
 from hakiri_dagster.planning.plan import TablePlan
 from hakiri_dagster.settings import Settings
@@ -80,13 +81,13 @@ def work_through(
 def _tell_of_misses(runtime: Runtime, planned: Planned) -> None:
     """Of tables that no run is started for."""
     for table, error in planned.failures:
-        runtime.tell_of_a_look(table, error)
+        tell_of_a_look(runtime, table, error)
     for table, survey in planned.surveys:
         if refusals := planned.of(table).refusals:
             told = f"{table.label}: {'; '.join(refusals)}"
             runtime.audit.runs.refused(table.pipeline_id, table.name, "permanent", told)
         if not (planned.of(table).loads or planned.of(table).hooks):
-            runtime.tell_of_a_look(table, survey)
+            tell_of_a_look(runtime, table, survey)
 
 
 def _note_unread(planned: Planned, tally: Tally) -> None:
@@ -149,10 +150,10 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
         for missing in tables:
             _note_refusal(planned.of(missing), tally.of(missing))
         for failed, error in planned.failures:
-            runtime.tell_of_a_look(failed, error)
+            tell_of_a_look(runtime, failed, error)
         for told, survey, keys in wanted:
             if not keys:
-                runtime.tell_of_a_look(told, survey)
+                tell_of_a_look(runtime, told, survey)
         if wanted:
             _again(runtime, wanted, tally)
         if chunk is None:

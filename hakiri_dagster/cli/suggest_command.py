@@ -14,6 +14,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.manifest.written_tables import WrittenTable, written_table
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.suggestions import suggestions
+from hakiri_dagster.pipeline.target_profile import profile_of_target
 from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.settings import Settings
 
@@ -37,7 +38,7 @@ def suggest(root: Path, pipeline_id: str, name: str | None) -> int:
 
 def suggested(runtime: Runtime, table: Table) -> str:
     """The text of one table."""
-    profile = runtime.profile(table)
+    profile = profile_of_target(runtime, table)
     notes = [*_about(profile)]
     try:
         source = runtime.survey(table).schema

@@ -22,6 +22,7 @@ from hakiri_dagster.orchestration.resources import OpenProject, shared_project, 
 from hakiri_dagster.orchestration.storage import STORAGE_ERRORS, storage_lost
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.target_profile import profile_of_target
 from hakiri_dagster.quality.profile import TableProfile
 
 CHECK_JOB = "hakiri_check"
@@ -72,7 +73,7 @@ class Applier:
 
     def profile(self, table: Table) -> TableProfile:
         """Of the target as it is; the asset shows it."""
-        found = self._runtime.profile(table)
+        found = profile_of_target(self._runtime, table)
         try:
             self._instance.report_runless_asset_event(profile_observation(table, found))
         except STORAGE_ERRORS as error:

@@ -29,6 +29,7 @@ from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import shape_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.sweeping import Swept, sweep_leases
+from hakiri_dagster.pipeline.told_looks import tell_of_a_look, tell_of_parts
 from hakiri_dagster.pipeline.told_progress import RunProgress
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.arrivals import Stamp
@@ -107,10 +108,10 @@ class OpenProject:
 
     def tell_of_a_look(self, table: Table, found: Survey | HakiriError) -> None:
         """Of a tick that starts no run, because the source holds nothing."""
-        self._runtime.tell_of_a_look(table, found)
+        tell_of_a_look(self._runtime, table, found)
 
     def tell_of_unread_parts(self, survey: Survey) -> None:
-        self._runtime.tell_of_unread_parts(survey)
+        tell_of_parts(self._runtime, survey)
 
     def pass_alerts_on(self, log: Callable[[str], None], instance: dg.DagsterInstance) -> PassedOn:
         tables = {(table.pipeline_id, table.name): table for table in self._runtime.project.tables}

@@ -27,24 +27,19 @@ from hakiri_dagster.destinations.registry import open_destination
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.engine.spark import open_session
-from hakiri_dagster.errors import EngineLost, HakiriError, SourceError, SourceUnavailable, StreamRefused
+from hakiri_dagster.errors import EngineLost, HakiriError, StreamRefused
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
-from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
-from hakiri_dagster.pipeline.live_profile import live_profile
 from hakiri_dagster.pipeline.look import look
-from hakiri_dagster.pipeline.misses import miss_found
 from hakiri_dagster.pipeline.only_look import only_look
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, refused_plan, started_by, table_plan
 from hakiri_dagster.pipeline.spans.run_trace import RunTrace
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.trace import Untraced
-from hakiri_dagster.pipeline.unread_parts import unread_alerts, unread_parts
 from hakiri_dagster.pipeline.way import Observer, SilentObserver, Way
 from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.plan import ProjectPlan, TablePlan
-from hakiri_dagster.quality.profile import TableProfile
 from hakiri_dagster.settings import Settings
 from hakiri_dagster.tracing.configuration import parent_of, tracing_of
 from hakiri_dagster.tracing.contract import Span, Tracing
@@ -166,21 +161,6 @@ class Runtime:
         )
         return source_table(read, config)
 
-    def profile(self, table: Table) -> TableProfile:
-        """Of the target as it is."""
-        target = self.destination(table).describe(table)
-        if target is None:
-            place = f"{table.target_schema}.{table.target_name}"
-            hint = f"load it first: `hakiri apply {table.pipeline_id}`"
-            raise HakiriError(f"there is no target {place} yet", where=table.label, hint=hint)
-        try:
-            return live_profile(table.label, self.target_as_source(table), self.open_spark)
-        except SourceUnavailable:
-            raise
-        except SourceError:  # it may hold what Spark's types cannot: an infinite date, a decimal that is NaN
-            narrow = [column.name for column in target.columns if column.type.startswith(("date", "time", "numeric"))]
-            return live_profile(table.label, self.target_as_source(table, as_text=narrow), self.open_spark)
-
     def destination(self, table: Table) -> Destination:
         config = self._with_url(table.destination)
         key = f"{table.destination.connector} {sorted(config.items())}"
@@ -231,24 +211,6 @@ class Runtime:
         limits = tuple(map(limits_of, pipelines))
         plan = ProjectPlan(tuple(entries), limits, self.project.max_parallel_chunks, tuple(map(started_by, pipelines)))
         return Planned(plan, tuple(surveys), tuple(failures))
-
-    def tell_of_a_look(self, table: Table, found: Survey | HakiriError) -> None:
-        """A run tells by itself; this is for a source that gives no reason to start one, or an error that keeps it from
-        starting."""
-        if isinstance(found, HakiriError):
-            self.audit.runs.refused(table.pipeline_id, table.name, found.kind, str(found))
-        else:
-            self.tell_of_unread_parts(found)
-        alert = miss_found(table, found)
-        if alert is not None:
-            raise_alert_without_run(self.audit, self.observer, table, alert)
-
-    def tell_of_unread_parts(self, survey: Survey) -> None:
-        table = survey.table
-        for alert in unread_alerts(survey, self.audit):
-            raise_alert_without_run(self.audit, self.observer, table, alert)
-        for error in unread_parts(survey)[:1]:
-            self.audit.runs.refused(table.pipeline_id, table.name, error.kind, str(error))
 
     def sweep(self) -> None:
         """Candidates of dead attempts take disk for nothing."""
