@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.client import Client
-from hakiri_dagster.connectors.rest.json_text import value_at
+from hakiri_dagster.connectors.rest.json_text import is_whole, value_at
 from hakiri_dagster.connectors.rest.pages import Page, path_of
 from hakiri_dagster.connectors.rest.urls import with_params
 from hakiri_dagster.errors import SourceError
@@ -123,7 +123,7 @@ class BodyCursor:
                 f"{client.shown(page.at)}: `{self.more}` says that pages follow, and `{self.path}` holds no token",
                 hint="`next` is the dotted path of the token",
             )
-        if isinstance(token, bool) or not isinstance(token, str | int):
+        if isinstance(token, bool) or not isinstance(token, str | int) or not is_whole(str(token)):
             raise _odd(client, page, self.path, "no token")
         return _at(page.at, [(self.param, str(token))])
 
@@ -148,7 +148,7 @@ class LastRecord:
         if (self.more is not None and more is not True) or (self.more is None and not page.records):
             return None
         last = value_at(page.records[-1].value, path_of(self.id)) if page.records else None
-        if isinstance(last, bool) or not isinstance(last, str | int) or last == "":
+        if isinstance(last, bool) or not isinstance(last, str | int) or last == "" or not is_whole(str(last)):
             raise SourceError(
                 f"{client.shown(page.at)}: the last record has no `{self.id}`, after which the next page is asked for",
                 hint="`id` under `pagination` is the dotted path of what tells records apart",

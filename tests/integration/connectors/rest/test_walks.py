@@ -14,6 +14,7 @@ from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.orders import Ascending, Descending, Order
 from hakiri_dagster.connectors.rest.pagination import (
     BodyCursor,
+    LastRecord,
     LinkHeader,
     NextUrl,
     Offset,
@@ -222,10 +223,16 @@ def test_a_link_to_a_next_page_is_not_passed_over() -> None:
     assert 'write `pagination = { type = "link" }`' in (refusal(by_link, collection(OnePage())).hint or "")
 
 
-@pytest.mark.parametrize("token", [{"a": 1}, [1], 1.5, True])
+@pytest.mark.parametrize("token", [{"a": 1}, [1], 1.5, True, "half a character: \ud83d"])
 def test_what_is_no_token_is_told(token: object) -> None:
     error = refusal(lambda _: said({"rows": ROWS, "next": token}), collection(BodyCursor("next", "t"), records="rows"))
     assert "`next` of the answer is no token" in error.what
+
+
+@pytest.mark.parametrize("last", [None, "", True, 1.5, "half a character: \ud83d"])
+def test_a_last_record_after_which_nothing_can_be_asked_for_is_told(last: object) -> None:
+    error = refusal(lambda _: said([*ROWS, {"id": last}]), collection(LastRecord("id", "starting_after")))
+    assert "the last record has no `id`, after which the next page is asked for" in error.what
 
 
 def shifting(batches: list[list[dict[str, Any]]]) -> Answer:
