@@ -4,7 +4,6 @@ out (`test_killed_at_each_statement`)."""
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +15,10 @@ from hakiri_dagster.manifest.tables import Table
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
 from tests.integration.destinations.postgres.scenario import Shop, order, wait_until_nobody_is_at_work
+from tests.integration.destinations.postgres.workers import WORKERS
 
 OLD = [order(1, "ann"), order(2, "bob")]
 NEW = [order(1, "ann"), order(2, "ben"), order(3, "cid")]
-
-_WORKERS = multiprocessing.get_context("forkserver")
-_WORKERS.set_forkserver_preload([__name__])
 
 
 def load(url: str, table: Table, rows: list[tuple[Any, ...]]) -> None:
@@ -39,7 +36,7 @@ def restore(url: str, table: Table, load_id: int) -> None:
 def killed_at(shop: Shop, statement: int, work: Callable[..., None], argument: object) -> str | None:
     """What the worker was killed at; None if it was done before."""
     with KillingProxy(shop.url, statement) as proxy:
-        worker = _WORKERS.Process(target=work, args=(proxy.proxied_url, shop.table, argument))
+        worker = WORKERS.Process(target=work, args=(proxy.proxied_url, shop.table, argument))
         worker.start()
         assert worker.pid is not None
         proxy.kill(worker.pid)

@@ -3,7 +3,6 @@ loads next ends where an undisturbed load does."""
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,13 +21,11 @@ from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
 from tests.integration.destinations.postgres.scenario import WHOLE, Shop, order, window
 from tests.integration.destinations.postgres.test_scd2 import VERSIONS, row
+from tests.integration.destinations.postgres.workers import WORKERS
 
 OLD = [order(1, "ann"), order(2, "bob")]
 NEW = [order(1, "ann"), order(2, "ben")]
 Rows = list[tuple[Any, ...]]
-
-_WORKERS = multiprocessing.get_context("forkserver")
-_WORKERS.set_forkserver_preload([__name__])
 
 _RELATIONS = """
 SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -51,7 +48,7 @@ def load(url: str, table: Table, schema: SourceSchema, slice_: Slice, rows: Rows
 def killed_at(shop: Shop, statement: int, rows: Rows, slice_: Slice = WHOLE) -> str | None:
     """What the worker was killed at; None if it was done before."""
     with KillingProxy(shop.url, statement) as proxy:
-        worker = _WORKERS.Process(target=load, args=(proxy.proxied_url, shop.table, shop.schema, slice_, rows))
+        worker = WORKERS.Process(target=load, args=(proxy.proxied_url, shop.table, shop.schema, slice_, rows))
         worker.start()
         assert worker.pid is not None
         proxy.kill(worker.pid)

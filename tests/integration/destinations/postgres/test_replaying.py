@@ -4,7 +4,6 @@ the worker is killed and whoever else is at work."""
 from __future__ import annotations
 
 import json
-import multiprocessing
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,9 +19,7 @@ from hakiri_dagster.manifest.tables import Table
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
 from tests.integration.destinations.postgres.scenario import Shop, order, wait_until_nobody_is_at_work, window
-
-_WORKERS = multiprocessing.get_context("forkserver")
-_WORKERS.set_forkserver_preload([__name__])
+from tests.integration.destinations.postgres.workers import WORKERS
 
 WINDOW = window(0, 20, "chunk")
 PLACE = "hakiri.quarantine_shop_orders"
@@ -79,7 +76,7 @@ def replayed_elsewhere(url: str, table: Table) -> None:
 
 def killed_at(shop: Shop, statement: int) -> str | None:
     with KillingProxy(shop.url, statement) as proxy:
-        worker = _WORKERS.Process(target=replayed_elsewhere, args=(proxy.proxied_url, shop.table))
+        worker = WORKERS.Process(target=replayed_elsewhere, args=(proxy.proxied_url, shop.table))
         worker.start()
         assert worker.pid is not None
         proxy.kill(worker.pid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -25,6 +24,7 @@ from hakiri_dagster.manifest.tables import Table
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.scenario import Shop, order
 from tests.integration.destinations.postgres.test_every_mode import watching
+from tests.integration.destinations.postgres.workers import WORKERS
 
 FIRST = [order(1, "ann"), order(2, "bob"), order(3, "\x01\tcid\\N")]
 SECOND = [order(1, "ann"), order(2, "ben")]
@@ -194,9 +194,7 @@ class TestWhoIsAtWork:
         (backup,) = shop.destination.backups(shop.table)
         with psycopg.connect(shop.url) as reader:
             reader.execute("SELECT count(*) FROM raw.orders")  # the exchange waits for its end
-            process = multiprocessing.get_context("spawn").Process(
-                target=restore_elsewhere, args=(shop.url, shop.table, backup.load_id)
-            )
+            process = WORKERS.Process(target=restore_elsewhere, args=(shop.url, shop.table, backup.load_id))
             process.start()
             wait_for(shop, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'raw.orders'::regclass")
             process.kill()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import time
 from collections.abc import Iterator
@@ -23,9 +22,7 @@ from hakiri_dagster.planning.source_types import holds, postgres_type
 from tests.integration.destinations.postgres.conftest import MakeShop
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
 from tests.integration.destinations.postgres.scenario import Shop, five_at_once, make_table
-
-_WORKERS = multiprocessing.get_context("forkserver")
-_WORKERS.set_forkserver_preload([__name__])
+from tests.integration.destinations.postgres.workers import WORKERS
 
 MODES: list[LoadMode] = ["append", "truncate", "upsert", "blue_green", "delete_missing"]
 CATALOG_ONLY = [
@@ -381,7 +378,7 @@ def test_a_worker_that_is_killed_at_any_statement_leaves_one_type_or_the_other(
         shop.query("DELETE FROM raw.orders; ALTER TABLE raw.orders ALTER v TYPE integer")
         shop.query("INSERT INTO raw.orders (id, v) VALUES (1, 7)")
         with KillingProxy(shop.url, statement) as proxy:
-            worker = _WORKERS.Process(target=widening_load, args=(proxy.proxied_url, mode))
+            worker = WORKERS.Process(target=widening_load, args=(proxy.proxied_url, mode))
             worker.start()
             assert worker.pid is not None
             proxy.kill(worker.pid)
