@@ -18,8 +18,12 @@ ENGINES = [f"tests/integration/engine/test_{name}.py" for name in ("connect_serv
 ORCHESTRATION = sorted(
     str(path.relative_to(ROOT)) for path in ROOT.glob("tests/integration/orchestration/test_[a-p]*.py")
 )
-OTHERS = [["tests/acceptance", *ENGINES], ["tests/integration/destinations"], ORCHESTRATION]
-"""The longest ones, which take about as long as all the rest. Only the last needs a session of Spark's."""
+WITHOUT_SPARK = [
+    f"tests/integration/{name}"
+    for name in ("audit", "cli", "destinations", "hooks", "packaging", "tracing", "triggers")
+]
+OTHERS = [["tests/acceptance", *ENGINES], WITHOUT_SPARK, ORCHESTRATION]
+"""Each takes about as long as all the rest. Only the last needs a session of Spark's."""
 REST = ["tests/unit", "tests/integration", *(f"--ignore={path}" for part in OTHERS for path in part)]
 
 # No JVM of the tests lives long enough to earn back what the second compiler costs it: a third of a cold load.
