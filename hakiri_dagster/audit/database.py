@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from hakiri_dagster.audit.address import AuditAddress
 from hakiri_dagster.audit.alerts import AlertReader, AlertStore
 from hakiri_dagster.audit.chunks import ChunkReader, ChunkStore
 from hakiri_dagster.audit.cursors import CursorReader, CursorStore
@@ -17,7 +18,6 @@ from hakiri_dagster.audit.leases import LeaseStore
 from hakiri_dagster.audit.looks import LookStore
 from hakiri_dagster.audit.migrations import migrate
 from hakiri_dagster.audit.pass_places import PassPlaceStore
-from hakiri_dagster.audit.places import AuditPlace
 from hakiri_dagster.audit.progress import ProgressReader
 from hakiri_dagster.audit.rate_budgets import RateBudgetReader, RateBudgetStore
 from hakiri_dagster.audit.rewinds import RewindReader, RewindStore
@@ -106,9 +106,9 @@ def open_audit_view(url: str | None, state_dir: Path) -> AuditView:
     return AuditView(_migrated(sqlite_transactions(path if path.exists() else None)))
 
 
-def audit_place(url: str | None, state_dir: Path) -> AuditPlace:
+def audit_address(url: str | None, state_dir: Path) -> AuditAddress:
     """Of an audit DB that was opened once, for other processes."""
-    return AuditPlace(url, None if url is not None else str(state_dir.absolute() / SQLITE_FILE))
+    return AuditAddress(url, None if url is not None else str(state_dir.absolute() / SQLITE_FILE))
 
 
 def _migrated(transactions: Transactions) -> Transactions:

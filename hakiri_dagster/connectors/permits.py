@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
+from hakiri_dagster.audit.address import AuditAddress
 from hakiri_dagster.audit.engine import since_boot
-from hakiri_dagster.audit.places import AuditPlace
 from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetStore, User
 from hakiri_dagster.engine.process_identity import ProcessIdentity, current_boot_id, is_dead
 from hakiri_dagster.errors import AuditError, AuditUnavailable, HeldBack
@@ -40,7 +40,7 @@ class SharedPermits:
         self,
         budget: BudgetOf,
         rate: Rate,
-        place: AuditPlace,
+        address: AuditAddress,
         user: User,
         *,
         patience_seconds: float = PATIENCE_SECONDS,
@@ -48,8 +48,8 @@ class SharedPermits:
         machine: str | None = None,
     ) -> None:
         """`patience_seconds`: for the audit DB. `longest_wait`: seconds for a permit, all in all."""
-        self._told = (budget, rate, place, user, patience_seconds, longest_wait, machine or _machine())
-        self._budget, self._rate, self._place, self._user = budget, rate, place, user
+        self._told = (budget, rate, address, user, patience_seconds, longest_wait, machine or _machine())
+        self._budget, self._rate, self._address, self._user = budget, rate, address, user
         self._patience_seconds, self._longest_wait, self._machine = self._told[4:]
         self._opening = threading.Lock()
         self._opened: tuple[int, RateBudgetStore, Callable[[], object]] | None = None
@@ -145,7 +145,7 @@ class SharedPermits:
         with self._opening:
             if self._opened is None or self._opened[0] != os.getpid():  # a fork does not inherit connections
                 self._refuse_other_machines()
-                transactions = self._place.open()
+                transactions = self._address.open()
                 close = weakref.finalize(self, transactions.close)
                 self._opened = os.getpid(), RateBudgetStore(transactions), close
             return self._opened[1]
@@ -157,10 +157,10 @@ class SharedPermits:
                 self._opened = None
 
     def _refuse_other_machines(self) -> None:
-        if self._place.file is not None and self._machine != _machine():
+        if self._address.file is not None and self._machine != _machine():
             raise AuditError(
                 "the audit DB is a file of another machine, so the workers cannot share its budget",
-                where=self._place.file,
+                where=self._address.file,
                 hint="give `[audit] url` a PostgreSQL that all workers reach, or take the budget out",
             )
 
@@ -168,14 +168,14 @@ class SharedPermits:
 def _restored(
     budget: BudgetOf,
     rate: Rate,
-    place: AuditPlace,
+    address: AuditAddress,
     user: User,
     patience_seconds: float,
     longest_wait: float,
     machine: str,
 ) -> SharedPermits:
     return SharedPermits(
-        budget, rate, place, user, patience_seconds=patience_seconds, longest_wait=longest_wait, machine=machine
+        budget, rate, address, user, patience_seconds=patience_seconds, longest_wait=longest_wait, machine=machine
     )
 
 

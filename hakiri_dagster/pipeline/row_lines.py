@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hakiri_dagster.connectors.contract import LineOf, RecordPlace
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.errors import HakiriError
-from hakiri_dagster.pipeline.places import Place
+from hakiri_dagster.pipeline.row_places import Place
 
 
 @dataclass

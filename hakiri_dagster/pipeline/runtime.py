@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from hakiri_dagster.audit.database import AuditDb, audit_place, open_audit, open_audit_view
+from hakiri_dagster.audit.database import AuditDb, audit_address, open_audit, open_audit_view
 from hakiri_dagster.audit.rate_budgets import BudgetOf, Of, User
 from hakiri_dagster.audit.tables import StoredPlan
 from hakiri_dagster.connectors.budgets import request_budget
@@ -251,8 +251,8 @@ class Runtime:
         rate = None if pipeline is None else request_budget(pipeline) if of == "requests" else pipeline.write_budget
         if rate is None:
             return FreePermits()
-        place = audit_place(self.project.audit_url, self.project.state_dir)
-        shared = partial(SharedPermits, BudgetOf(table.pipeline_id, of), rate, place, User(run_id, table.name))
+        address = audit_address(self.project.audit_url, self.project.state_dir)
+        shared = partial(SharedPermits, BudgetOf(table.pipeline_id, of), rate, address, User(run_id, table.name))
         if self._tick is None:
             return shared()
         return shared(patience_seconds=HURRIED_SECONDS, longest_wait=HURRIED_SECONDS)

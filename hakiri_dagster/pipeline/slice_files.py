@@ -13,7 +13,7 @@ import pyarrow as pa
 from hakiri_dagster.destinations.contract import BadRow, RowEncoder
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.pipeline.key_digests import signed
-from hakiri_dagster.pipeline.places import Place
+from hakiri_dagster.pipeline.row_places import Place
 from hakiri_dagster.pipeline.unseen import packed as packed_unseen
 from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.tallies import Tally, add_up, packed, tally

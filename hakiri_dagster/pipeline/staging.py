@@ -39,9 +39,9 @@ from hakiri_dagster.manifest.rule_spec import RowRule, id_of
 from hakiri_dagster.pipeline.attempt_folders import refuse_unshared
 from hakiri_dagster.pipeline.key_digests import added
 from hakiri_dagster.pipeline.key_lookup import KeyLookup, RepeatedKeys
-from hakiri_dagster.pipeline.places import Place, Places
 from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.row_json import rows_as_json
+from hakiri_dagster.pipeline.row_places import Place, Places
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
 from hakiri_dagster.pipeline.unseen import added_up, unseen_in

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, QueuePool, text
 
+from hakiri_dagster.audit.address import AuditAddress
 from hakiri_dagster.audit.database import SQLITE_FILE, AuditDb, open_audit, open_audit_view
 from hakiri_dagster.audit.engine import Transactions, sqlite_transactions
 from hakiri_dagster.audit.migrations import STEPS, migrate
-from hakiri_dagster.audit.places import AuditPlace
 from hakiri_dagster.errors import AuditBusy, AuditError, AuditTooNew, AuditUnavailable
 from hakiri_dagster.planning.chunks import WholeTable
 from hakiri_dagster.planning.states import ChunkState
@@ -146,7 +146,7 @@ def test_whoever_gives_permits_holds_locks_for_ten_seconds_at_most_and_others_fo
 
     with open_audit(database_url, tmp_path) as audit:
         assert limits(audit._transactions) == ["30s", "30s"]
-    permits = AuditPlace(database_url, None).open()
+    permits = AuditAddress(database_url, None).open()
     assert limits(permits) == ["10s", "10s"]
     permits.close()
 

@@ -26,8 +26,8 @@ from hakiri_dagster.destinations.postgres.swap.matviews import build_materialize
 from hakiri_dagster.destinations.postgres.swap.objections import objections
 from hakiri_dagster.destinations.postgres.swap.partitions import family
 from hakiri_dagster.destinations.postgres.swap.patience import exchanged
-from hakiri_dagster.destinations.postgres.swap.places import Pair, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, names_in_full, portrait
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.unfinished import check_keys
 from hakiri_dagster.destinations.postgres.widening import retyping
 from hakiri_dagster.errors import DestinationError, HakiriError

@@ -8,8 +8,8 @@ from typing import LiteralString
 
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.indexes import index_names, make_indexes
-from hakiri_dagster.destinations.postgres.swap.places import Pair, Rename, after, place_of, run
 from hakiri_dagster.destinations.postgres.swap.portrait import about
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, Rename, after, place_of, run
 from hakiri_dagster.destinations.postgres.swap.sequences import Succession, sequence_names, successions
 
 _STATISTICS: LiteralString = """

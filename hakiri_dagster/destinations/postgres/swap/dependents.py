@@ -12,8 +12,8 @@ from typing import Final, LiteralString
 from psycopg import sql
 
 from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.swap.places import Pair, of_each, place_of
 from hakiri_dagster.destinations.postgres.swap.portrait import members
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, of_each, place_of
 
 _VIEWS: LiteralString = """
 SELECT DISTINCT format('CREATE OR REPLACE VIEW %s%s AS %s', v.oid::regclass,

@@ -15,7 +15,6 @@ from hakiri_dagster.destinations.postgres.swap.completion import Successors
 from hakiri_dagster.destinations.postgres.swap.dependents import CHILD_KEYS, MADE_ANEW, PARENTS, RELATIONS
 from hakiri_dagster.destinations.postgres.swap.grants import REVOKES
 from hakiri_dagster.destinations.postgres.swap.partitions import family
-from hakiri_dagster.destinations.postgres.swap.places import Pair, of_each, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import (
     Portrait,
     about,
@@ -24,6 +23,7 @@ from hakiri_dagster.destinations.postgres.swap.portrait import (
     not_kept,
     portrait,
 )
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, of_each, run, run_all
 from hakiri_dagster.destinations.postgres.swap.sequences import go_on
 from hakiri_dagster.errors import DestinationError, DestinationUnavailable
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import LiteralString
 
 from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.swap.places import Pair, after, of_each, place_of, run
 from hakiri_dagster.destinations.postgres.swap.portrait import about
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, after, of_each, place_of, run
 
 _FOREIGN_KEYS: LiteralString = """
 SELECT conrelid::bigint, quote_ident(conname), pg_get_constraintdef(k.oid), convalidated,

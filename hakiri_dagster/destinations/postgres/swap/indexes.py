@@ -10,8 +10,8 @@ from psycopg import sql
 
 from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN
 from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.swap.places import Pair, Rename, after, before, place_of, run
 from hakiri_dagster.destinations.postgres.swap.portrait import about
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, Rename, after, before, place_of, run
 
 # A definition tells its own name and table at its beginning, where they are exchanged for others. A key's own text
 # lacks the index's settings, which stand before what it ends with; an exclusion's has them.

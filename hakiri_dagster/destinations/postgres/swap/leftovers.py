@@ -9,8 +9,8 @@ from operator import itemgetter
 from hakiri_dagster.destinations.postgres.catalog import target_of
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.swap.exchange import ChildKey, check
-from hakiri_dagster.destinations.postgres.swap.places import run
 from hakiri_dagster.destinations.postgres.swap.portrait import names_in_full
+from hakiri_dagster.destinations.postgres.swap.relations import run
 from hakiri_dagster.manifest.tables import Table
 
 _GONE = """

@@ -13,8 +13,8 @@ from psycopg import sql
 from hakiri_dagster.destinations.postgres.connection import Connection
 from hakiri_dagster.destinations.postgres.privacy import keep_private
 from hakiri_dagster.destinations.postgres.swap.completion import Successors, complete
-from hakiri_dagster.destinations.postgres.swap.places import Pair, name_in, oid_of, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import about, members, names_in_full
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, name_in, oid_of, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.sibling import storage_of
 from hakiri_dagster.errors import DestinationError
 

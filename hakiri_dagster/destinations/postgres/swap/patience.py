@@ -15,8 +15,8 @@ from hakiri_dagster.destinations.postgres.swap.exchange import (
     lock_against_changes,
     lock_parents,
 )
-from hakiri_dagster.destinations.postgres.swap.places import Pair
 from hakiri_dagster.destinations.postgres.swap.portrait import Portrait, names_in_full
+from hakiri_dagster.destinations.postgres.swap.relations import Pair
 
 _TRIES_SECONDS = 180
 

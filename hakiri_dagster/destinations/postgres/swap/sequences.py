@@ -9,8 +9,8 @@ from typing import LiteralString
 from psycopg import sql
 
 from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.swap.places import Pair, Rename, name_in, place_of
 from hakiri_dagster.destinations.postgres.swap.portrait import about, lines
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, Rename, name_in, place_of
 
 # A sequence holds whole numbers only; what it could not give within its bounds it need not go past.
 _OF_COLUMNS: LiteralString = """

@@ -10,8 +10,8 @@ from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.destinations.postgres.privacy import keep_private
 from hakiri_dagster.destinations.postgres.swap.indexes import make_index_of_load_ids
 from hakiri_dagster.destinations.postgres.swap.partitions import family
-from hakiri_dagster.destinations.postgres.swap.places import Pair, oid_of, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.portrait import about
+from hakiri_dagster.destinations.postgres.swap.relations import Pair, oid_of, place_of, run, run_all
 from hakiri_dagster.destinations.postgres.swap.sequences import sequences_of
 from hakiri_dagster.errors import DestinationError
 

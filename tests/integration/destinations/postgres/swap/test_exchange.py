@@ -13,7 +13,7 @@ import pytest
 
 from hakiri_dagster.destinations.postgres.between_readers import Turn
 from hakiri_dagster.destinations.postgres.connection import Connection
-from hakiri_dagster.destinations.postgres.swap import exchange, places, sibling
+from hakiri_dagster.destinations.postgres.swap import exchange, relations, sibling
 from hakiri_dagster.destinations.postgres.swap.completion import complete
 from hakiri_dagster.destinations.postgres.swap.foreign_keys import add_foreign_keys
 from hakiri_dagster.destinations.postgres.swap.matviews import build_materialized_views
@@ -79,7 +79,7 @@ def locked_alone(connection: Connection) -> set[int]:
 
 def exchanged(connection: Connection, table: str, fill: str) -> None:
     schema, name = table.split(".")
-    old = places.oid_of(connection, f'{schema}."{name}"')
+    old = relations.oid_of(connection, f'{schema}."{name}"')
     with connection.transaction():
         names_in_full(connection)
         assert objections(connection, old) == []
@@ -92,7 +92,7 @@ def exchanged(connection: Connection, table: str, fill: str) -> None:
         checks = add_foreign_keys(connection, tables)
     with connection.transaction():
         names_in_full(connection)
-        places.run_all(connection, checks)
+        relations.run_all(connection, checks)
         successors = build_materialized_views(connection, tables, "hakiri_7_") + ready
     with connection.transaction():
         names_in_full(connection)

@@ -23,7 +23,7 @@ _LOCK_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class AuditPlace:
+class AuditAddress:
     """Pickled into Spark's plans, where it cannot be read. Either a URL, or a file of this machine."""
 
     url: str | None = field(repr=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, RECORD_COLUMN, SPLIT_COLUMN, FileOrigin
-from hakiri_dagster.pipeline.places import Place, Places
+from hakiri_dagster.pipeline.row_places import Place, Places
 
 FILES = (FileOrigin(11, "a.csv", b"a"), FileOrigin(22, "b.csv", b"b"))
 
