@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
 ENGINES = [f"tests/integration/engine/test_{name}.py" for name in ("connect_server", "embedded_postgres")]
 ORCHESTRATION = sorted(
-    str(path.relative_to(ROOT)) for path in ROOT.glob("tests/integration/orchestration/test_[a-p]*.py")
+    str(path.relative_to(ROOT)) for path in ROOT.glob("tests/integration/orchestration/test_[a-q]*.py")
 )
 WITHOUT_SPARK = [
     f"tests/integration/{name}"
