@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, case, func, null, or_, select, update
 
-from hakiri_dagster.audit.chunk_rows import Values, bounds_from_json, from_row, to_values
+from hakiri_dagster.audit.chunk_rows import OF_A_STATE, Values, bounds_from_json, from_row, from_values, to_values
 from hakiri_dagster.audit.claiming import ClaimRequest, HolderIsDead, claim_rows
 from hakiri_dagster.audit.claims import BusyChunk, Claim, Claims, Failure, Outcome
 from hakiri_dagster.audit.engine import Transactions
@@ -34,8 +34,8 @@ class ChunkReader:
 
     def states(self, pipeline_id: str, table: str) -> tuple[ChunkState, ...]:
         """Of every plan the table ever had: older ones tell what is published."""
-        query = select(PIPELINE_CHUNKS).where(*of_table(pipeline_id, table)).order_by(_C.chunk_id)
-        return self._transactions.read(lambda c: tuple(map(from_row, c.execute(query))))
+        query = select(*OF_A_STATE).where(*of_table(pipeline_id, table)).order_by(_C.chunk_id)
+        return self._transactions.read(lambda c: tuple(map(from_values, c.execute(query))))
 
     def numbers(self) -> dict[tuple[str, str], int]:
         """Of all tables at once, with those of earlier plans."""

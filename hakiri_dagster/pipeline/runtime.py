@@ -204,7 +204,8 @@ class Runtime:
                 entries.append(failed_plan(table, error))
                 failures.append((table, error))
                 continue
-            entries.append(table_plan(survey, gaps, tuple(told_gaps(survey, gaps))))
+            with _garbage_kept():
+                entries.append(table_plan(survey, gaps, tuple(told_gaps(survey, gaps))))
             surveys.append((table, survey))
         ids = {table.pipeline_id for table in tables}
         pipelines = [pipeline for pipeline in self.project.pipelines if pipeline.id in ids]
