@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.pipeline.evolution import settle
+from hakiri_dagster.pipeline.garbage import garbage_kept
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.planning.states import Due
 
@@ -12,14 +13,15 @@ def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
     """Stores the plan, and what was found out about the source."""
     remember_source(audit, survey)
     table = survey.table
-    audit.tables.sync(
-        table.pipeline_id,
-        table.name,
-        due,
-        plan=survey.stored_plan,
-        files=survey.versions(),
-        last_rewind=survey.last_rewind,
-    )
+    with garbage_kept():
+        audit.tables.sync(
+            table.pipeline_id,
+            table.name,
+            due,
+            plan=survey.stored_plan,
+            files=survey.versions(),
+            last_rewind=survey.last_rewind,
+        )
 
 
 def remember_source(audit: AuditDb, survey: Survey) -> None:

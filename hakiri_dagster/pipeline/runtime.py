@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -31,6 +30,7 @@ from hakiri_dagster.errors import EngineLost, HakiriError, StreamRefused
 from hakiri_dagster.manifest.tables import Endpoint, Project, Table
 from hakiri_dagster.pipeline.attempt_folders import sweep_dead_attempts
 from hakiri_dagster.pipeline.gaps import gaps_of, told_gaps
+from hakiri_dagster.pipeline.garbage import garbage_kept
 from hakiri_dagster.pipeline.look import look
 from hakiri_dagster.pipeline.only_look import only_look
 from hakiri_dagster.pipeline.planner import Planned, failed_plan, limits_of, refused_plan, started_by, table_plan
@@ -66,19 +66,6 @@ def stored_chunks(project: Project) -> dict[str, int]:
     """How many there are, by table label."""
     with open_audit_view(project.audit_url, project.state_dir) as audit:
         return {f"{pipeline}/{table}": number for (pipeline, table), number in audit.chunks.numbers().items()}
-
-
-@contextmanager
-def _garbage_kept() -> Iterator[None]:
-    """Of a hundred thousand chunks there are a million small values that stay: looking for garbage among them again and
-    again took a third of the time of a plan."""
-    collected = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collected:
-            gc.enable()
 
 
 class Runtime:
@@ -174,7 +161,7 @@ class Runtime:
 
     def survey(self, table: Table, spark: SparkProvider | None = None) -> Survey:
         session = spark or self.open_spark
-        with _garbage_kept():
+        with garbage_kept():
             try:
                 return look(table, self.source(table), self.destination(table), self.audit, session)
             except EngineLost:  # says nothing of the table, and the next one who asks gets a new engine
@@ -204,7 +191,7 @@ class Runtime:
                 entries.append(failed_plan(table, error))
                 failures.append((table, error))
                 continue
-            with _garbage_kept():
+            with garbage_kept():
                 entries.append(table_plan(survey, gaps, tuple(told_gaps(survey, gaps))))
             surveys.append((table, survey))
         ids = {table.pipeline_id for table in tables}
