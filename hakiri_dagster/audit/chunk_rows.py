@@ -68,53 +68,38 @@ def to_values(pipeline_id: str, table: str, state: ChunkState) -> Values:
 
 
 def from_row(row: Row[Any]) -> ChunkState:
-    return from_values([row._mapping[column] for column in OF_A_STATE])
+    """Of a row that has other columns, too."""
+    by_column = row._mapping
+    return from_values([by_column[column] for column in OF_A_STATE])
 
 
 def from_values(values: Sequence[Any]) -> ChunkState:
     """Of the columns `OF_A_STATE`. Of a hundred thousand rows these are read in half the time that names take."""
     (
-        key,
-        predicate,
-        status,
-        attempts,
-        generation,
-        covered,
-        cursor_committed,
-        seen,
-        attempt_seen,
-        rows,
-        bytes_,
-        load_id,
-        winner,
-        carried_from,
-        supersedes,
-        completed_at,
-        rewind,
-        token,
-        gap,
-        error_kind,
-    ) = values
+        key, predicate, status, attempts, generation, covered, mark, seen,
+        attempt_seen, rows, size, load_id, winner, carried_from, supersedes,
+        completed_at, rewind, token, gap, error_kind,
+    ) = values  # fmt: skip
     return ChunkState(
-        key,
-        bounds_from_json(predicate),
-        status,
-        attempts,
-        generation,
-        intervals_from_json(covered),
-        number_from_text(cursor_committed),
-        seen,
-        attempt_seen,
-        rows,
-        bytes_,
-        load_id,
-        winner,
-        tuple(_list_from_json(carried_from)),
-        tuple(_list_from_json(supersedes)),
-        completed_at,
-        rewind,
-        token,
+        key=key,
+        bounds=bounds_from_json(predicate),
+        status=status,
+        attempts=attempts,
+        generation=generation,
+        covered=intervals_from_json(covered),
+        cursor_committed=number_from_text(mark),
+        seen=seen,
+        attempt_seen=attempt_seen,
+        rows=rows,
+        bytes=size,
+        winner=winner,
+        load_id=load_id,
+        carried_from=tuple(_list_from_json(carried_from)),
+        supersedes=tuple(_list_from_json(supersedes)),
+        completed_at=completed_at,
+        rewind=rewind,
         gap=bool(gap),
+        token=token,
         killed=status == "failed" and error_kind == KILLED,
     )
 
