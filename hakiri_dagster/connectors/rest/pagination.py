@@ -123,9 +123,9 @@ class BodyCursor:
                 f"{client.shown(page.at)}: `{self.more}` says that pages follow, and `{self.path}` holds no token",
                 hint="`next` is the dotted path of the token",
             )
-        if isinstance(token, bool) or not isinstance(token, str | int) or not is_whole(str(token)):
+        if (asked := _askable(token)) is None:
             raise _odd(client, page, self.path, "no token")
-        return _at(page.at, [(self.param, str(token))])
+        return _at(page.at, [(self.param, asked)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +147,13 @@ class LastRecord:
         more = None if self.more is None else page.document.at(path_of(self.more))
         if (self.more is not None and more is not True) or (self.more is None and not page.records):
             return None
-        last = value_at(page.records[-1].value, path_of(self.id)) if page.records else None
-        if isinstance(last, bool) or not isinstance(last, str | int) or last == "" or not is_whole(str(last)):
+        last = _askable(value_at(page.records[-1].value, path_of(self.id))) if page.records else None
+        if last is None:
             raise SourceError(
                 f"{client.shown(page.at)}: the last record has no `{self.id}`, after which the next page is asked for",
                 hint="`id` under `pagination` is the dotted path of what tells records apart",
             )
-        return _at(page.at, [(self.param, str(last))])
+        return _at(page.at, [(self.param, last)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +232,14 @@ def _odd(client: Client, page: Page, path: str, what: str) -> SourceError:
         f"{client.shown(page.at)}: `{path}` of the answer is {what}",
         hint="the paths under `pagination` are dotted paths into the answer",
     )
+
+
+def _askable(value: Any) -> str | None:
+    """What a parameter can say; None: nothing that tells one page from another, or half of a character."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    text = str(value)
+    return text if text and is_whole(text) else None
 
 
 def _number_in(at: SafeUrl, param: str) -> int:
