@@ -3,6 +3,7 @@ place in the list."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -127,12 +128,11 @@ def _text_at(text: str, path: Sequence[str]) -> Member | None:
 
 
 def _joined(members: Sequence[Member]) -> Record:
-    names: set[str] = set()
-    for member in members:
-        if member.name in names:
-            raise SourceError(
-                f"elements have a member `{member.name}`, as is called what tells where they belong",
-                hint='give that another name: `parent_keys = { other = "member" }`, or `position = "other"`',
-            )
-        names.add(member.name)
-    return object_of(members)
+    joined = object_of(members)
+    if len(joined.value) < len(members):
+        ((name, _),) = Counter(member.name for member in members).most_common(1)
+        raise SourceError(
+            f"elements have a member `{name}`, as is called what tells where they belong",
+            hint='give that another name: `parent_keys = { other = "member" }`, or `position = "other"`',
+        )
+    return joined

@@ -96,7 +96,7 @@ def elements_of(text: str) -> Iterator[Record]:
 
 
 def object_of(members: Iterable[Member]) -> Record:
-    """With the members' very texts. No two may have the same name."""
+    """With the members' very texts; of those that share a name, the value is the last one's, as JSON is read."""
     found = tuple(members)
     text = ",".join(f"{written(member.name)}:{member.text}" for member in found)
     return Record(f"{{{text}}}", {member.name: member.value for member in found})
