@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hakiri_dagster.manifest.schedules import cron_of
@@ -14,8 +14,11 @@ from hakiri_dagster.planning.schedules import has_elapsed, last_tick, longest_pa
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 SCHEDULES = (
     "every 15m", "every 6h", "every 1d", "@monthly", "0 */2 * * *", "5,35 8-18 * * mon-fri",
-    "0 12 1 * 1", "0 0 * jan,jul sun", "10-50/20 3 * * 7",
+    "0 12 1 * 1", "30 4 29 2 *", "0 0 * jan,jul sun", "10-50/20 3 * * 7",
 )  # fmt: skip
+
+A_LEAP_DAY = (date(2024, 2, 28), date(2024, 2, 29))
+"""And the day before it."""
 
 
 @given(
@@ -25,6 +28,7 @@ SCHEDULES = (
 )
 def test_the_next_tick_is_the_one_that_dagster_would_take(schedule: str, zone: str, moment: datetime) -> None:
     after = moment.replace(tzinfo=ZoneInfo(zone), microsecond=0, second=1)
+    assume(not (schedule == "30 4 29 2 *" and moment.date() in A_LEAP_DAY))
     theirs = dg.TimeWindowPartitionsDefinition(
         start=after, cron_schedule=cron_of(schedule), timezone=zone, fmt="%Y-%m-%dT%H:%M"
     ).get_next_partition_window(after, respect_bounds=False)
@@ -34,13 +38,13 @@ def test_the_next_tick_is_the_one_that_dagster_would_take(schedule: str, zone: s
 
 @pytest.mark.parametrize("after", ["2020-03-01T00:00", "2024-01-29T05:00", "2024-02-28T05:00", "2024-02-29T04:29"])
 def test_a_leap_day_is_waited_for_for_years_and_not_missed_the_day_before(after: str) -> None:
-    """As Dagster misses it, hence no comparison."""
+    """As Dagster misses it, hence no comparison there."""
     found = next_tick("30 4 29 2 *", "UTC", after=datetime.fromisoformat(after).replace(tzinfo=UTC))
     assert found == datetime(2024, 2, 29, 4, 30, tzinfo=UTC)
 
 
 @given(
-    st.sampled_from((*SCHEDULES, "30 4 29 2 *")),
+    st.sampled_from(SCHEDULES),
     st.sampled_from(ZONES),
     st.datetimes(datetime(2024, 1, 1), datetime(2027, 1, 1)).filter(lambda d: not 0 <= d.hour <= 3),
 )
