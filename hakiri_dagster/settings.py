@@ -30,6 +30,8 @@ class Settings:
     lease_ttl_seconds: int = 600
     retries: int = 3
     retry_base_seconds: float = 1.0
+    transaction_wait_seconds: float = 10.0
+    """For how long the first load of a table waits for transactions that are open at its source."""
     alert_webhook_url: str | None = field(default=None, repr=False)
     alert_webhook_secret: str | None = field(default=None, repr=False)
     webhooks_to_loopback: bool = False
@@ -57,6 +59,7 @@ class Settings:
             lease_ttl_seconds=_whole(env, "HAKIRI_LEASE_TTL", 600, least=1),
             retries=_whole(env, "HAKIRI_RETRIES", 3, least=0),
             retry_base_seconds=_seconds(env, "HAKIRI_RETRY_BASE", 1.0),
+            transaction_wait_seconds=_seconds(env, "HAKIRI_TRANSACTION_WAIT", 10.0),
             alert_webhook_url=webhook,
             alert_webhook_secret=secret,
             webhooks_to_loopback=allows_loopback(env),

@@ -26,6 +26,7 @@ AlertKind = Literal[
     "queue_trouble",
     "trigger_failed",
     "unread_part",
+    "long_transaction",
 ]
 Severity = Literal["warning", "error"]
 

@@ -9,6 +9,7 @@ from typing import Final, Self
 from hakiri_dagster.audit.address import AuditAddress
 from hakiri_dagster.audit.alerts import AlertReader, AlertStore
 from hakiri_dagster.audit.chunks import ChunkReader, ChunkStore
+from hakiri_dagster.audit.cursor_history import CursorHistoryReader, CursorHistoryStore
 from hakiri_dagster.audit.cursors import CursorReader, CursorStore
 from hakiri_dagster.audit.deliveries import DeliveryReader, DeliveryStore
 from hakiri_dagster.audit.engine import Transactions, postgres_transactions, sqlite_transactions
@@ -36,6 +37,7 @@ class AuditView:
         self._transactions = transactions
         self.chunks: ChunkReader = ChunkReader(transactions)
         self.cursors: CursorReader = CursorReader(transactions)
+        self.cursor_history: CursorHistoryReader = CursorHistoryReader(transactions)
         self.runs: RunReader = RunReader(transactions)
         self.files: FileReader = FileReader(transactions)
         self.tables: TableReader = TableReader(transactions)
@@ -62,6 +64,7 @@ class AuditView:
 class AuditDb(AuditView):
     chunks: ChunkStore
     cursors: CursorStore
+    cursor_history: CursorHistoryStore
     runs: RunStore
     files: FileStore
     tables: TableStore
@@ -75,6 +78,7 @@ class AuditDb(AuditView):
         super().__init__(transactions)
         self.chunks = ChunkStore(transactions)
         self.cursors = CursorStore(transactions)
+        self.cursor_history = CursorHistoryStore(transactions)
         self.runs = RunStore(transactions)
         self.files = FileStore(transactions)
         self.tables = TableStore(transactions)

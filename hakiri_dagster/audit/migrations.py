@@ -14,6 +14,7 @@ from hakiri_dagster.audit.schema import (
     ALERT,
     AUDIT_VERSION,
     BUDGET_USE,
+    CURSOR_HISTORY,
     DELIVERIES,
     DELIVERY_ENDS,
     METADATA,
@@ -116,6 +117,11 @@ def _delivery_ends(connection: Connection) -> None:
     DELIVERY_ENDS.create(connection, checkfirst=True)
 
 
+def _cursor_history(connection: Connection) -> None:
+    """Which transactions were open when a source's cursor was read."""
+    METADATA.create_all(connection, [CURSOR_HISTORY])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -136,6 +142,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _open_runs,
     _silent_parts,
     _delivery_ends,
+    _cursor_history,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

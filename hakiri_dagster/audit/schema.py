@@ -194,6 +194,17 @@ TABLE_STATE: Final = Table(
     PrimaryKeyConstraint("pipeline_id", "table_name"),
 )
 
+# The highest cursors that surveys of a source saw, with the transactions that were open then (`planning/horizon.py`).
+CURSOR_HISTORY: Final = Table(
+    "cursor_history",
+    METADATA,
+    Column("pipeline_id", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("history_json", Text, nullable=False),
+    Column("saved_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "table_name"),
+)
+
 # When a sensor looked at a table's source last, and what was found. `said` tells the source's word from any other;
 # `shown` is how many chunks Dagster showed then as published; `failures` counts looks that did not end well.
 SOURCE_LOOK: Final = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from hakiri_dagster.cli.documents import print_json
 from hakiri_dagster.cli.screen import screen
-from hakiri_dagster.connectors.contract import Known
+from hakiri_dagster.connectors.contract import Discovery, Known
 from hakiri_dagster.engine.cluster_doctor import cluster_checks
 from hakiri_dagster.engine.doctor import Check, engine_checks
 from hakiri_dagster.errors import HakiriError
@@ -21,6 +21,7 @@ from hakiri_dagster.manifest.project import read_project
 from hakiri_dagster.manifest.tables import Project, Table
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import cursor_of
+from hakiri_dagster.planning.horizon import Lookback
 from hakiri_dagster.security.secrets import redact
 from hakiri_dagster.security.url_guard import judge
 from hakiri_dagster.settings import Settings
@@ -54,7 +55,7 @@ def _connections(project: Project) -> Iterator[Check]:
         yield from _alert_webhook(runtime.settings)
         for table in project.tables:
             yield _answers(f"destination of {table.label}", partial(_look_at_target, runtime, table))
-            yield _answers(f"source of {table.label}", partial(_look_at_source, runtime, table))
+            yield _check_source(runtime, table)
 
 
 def _look_at_target(runtime: Runtime, table: Table) -> None:
@@ -65,12 +66,26 @@ class _SparkWanted(Exception):
     """The source was reached: only its types would take an engine to find out."""
 
 
-def _look_at_source(runtime: Runtime, table: Table) -> None:
+def _check_source(runtime: Runtime, table: Table) -> Check:
+    """A source that cannot tell which of its transactions are open answers all the same."""
+    name, found = f"source of {table.label}", list[Discovery]()
+
     def no_spark() -> NoReturn:
         raise _SparkWanted
 
-    with suppress(_SparkWanted):
-        runtime.source(table).discover(cursor=cursor_of(table), known=Known(), spark=no_spark)
+    def look() -> None:
+        with suppress(_SparkWanted):
+            source = runtime.source(table)
+            found.append(source.discover(cursor=cursor_of(table), known=Known(), spark=no_spark, lookback=Lookback()))
+
+    check = _answers(name, look)
+    horizon = found[0].horizon if found else None
+    if horizon is None or horizon.transactions.unknown is None or table.load.lag is not None:
+        return check
+    unknown = horizon.transactions.unknown
+    return replace(
+        check, found=f"answers, but {unknown.reason}: each load reads the last 5 minutes again", cure=unknown.hint
+    )
 
 
 def _audit(project: Project) -> Check:

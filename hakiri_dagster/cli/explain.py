@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, assert_never
 
+from hakiri_dagster.cli.open_transactions import transaction_document
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.plan import (
     CarryOver,
@@ -14,6 +15,7 @@ from hakiri_dagster.planning.plan import (
     LoadChunks,
     ProjectPlan,
     Refuse,
+    RereadStretch,
     RunHooks,
     Stage,
     TablePlan,
@@ -73,6 +75,7 @@ def _table(table: TablePlan) -> list[str]:
     lines = list(_cursor(table.hint))
     owed = [gap.key for gap in table.gaps if gap.owed]
     lines += [line for stage in table.stages for line in _stage(stage)]
+    lines += _reread(table.reread)
     if owed:
         lines.append(
             f"  {len(owed)} of them published before, of which the ledger knows nothing any more: {some(owed)}"
@@ -86,6 +89,16 @@ def _table(table: TablePlan) -> list[str]:
     return [head, *(f"  {line}" for line in lines)]
 
 
+def _reread(reread: RereadStretch | None) -> list[str]:
+    """Only what transactions hold back: a lag is declared, and nothing to be said of each time."""
+    if reread is None or not reread.because_of:
+        return []
+    began = "all rows" if reread.begins is None else f"rows from {reread.begins} on"
+    oldest = min(reread.because_of, key=lambda one: one.began_at or 0)
+    more = f" and {len(reread.because_of) - 1} more" if len(reread.because_of) > 1 else ""
+    return [f"  {began} are read again by the load after: {oldest.description}{more} may still add some"]
+
+
 def _cursor(hint: BackfillHint | None) -> Iterator[str]:
     """What is not said of every cursor."""
     if hint is None or hint.kind == "monotonic":
@@ -96,7 +109,8 @@ def _cursor(hint: BackfillHint | None) -> Iterator[str]:
 
 def _gone(table: TablePlan) -> list[str]:
     """What is to be said of a table that owes nothing."""
-    return [*(f"warning: {warning}" for warning in (table.warnings if table.gaps else ())), *_wiped(table)]
+    is_told = table.gaps or (table.reread is not None and table.reread.because_of)
+    return [*(f"warning: {warning}" for warning in (table.warnings if is_told else ())), *_wiped(table)]
 
 
 def _wiped(table: TablePlan) -> list[str]:
@@ -190,6 +204,7 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
             "running": table.chunks.running,
             "total": table.chunks.total,
         },
+        "reread": None if table.reread is None else _reread_document(table.reread),
         "rewound": [_rewound_document(chunk) for stage in loads for chunk in stage.rewound],
         "estimated_rows": loads[0].estimated_rows if loads else 0,
         "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
@@ -199,6 +214,14 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "refused": list(table.refusals),
         "warnings": list(table.warnings),
         "error": table.error,
+    }
+
+
+def _reread_document(reread: RereadStretch) -> dict[str, Any]:
+    return {
+        "from": reread.begins,
+        "newest": reread.newest,
+        "because_of": [transaction_document(one) for one in reread.because_of],
     }
 
 

@@ -16,6 +16,7 @@ from hakiri_dagster.audit.database import AuditView, open_audit_view
 from hakiri_dagster.audit.deliveries import DeliveryNumbers
 from hakiri_dagster.audit.status import StatusDocument
 from hakiri_dagster.cli.documents import print_json, print_json_line
+from hakiri_dagster.cli.open_transactions import transaction_document
 from hakiri_dagster.cli.opening import chosen_pipelines, opened_project
 from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.cli.watching import shown_in_place, watch
@@ -23,6 +24,7 @@ from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.manifest.tables import Pipeline, Project
 from hakiri_dagster.manifest.trigger_spec import told
+from hakiri_dagster.pipeline.cursor_note import shown_position
 from hakiri_dagster.planning.phases import slas_of
 
 _SHOWN_REASONS: Final = 10
@@ -34,6 +36,7 @@ class PipelineStatus(StatusDocument):
 
     triggers: list[str]
     deliveries: DeliveryNumbers | None
+    rereads: list[dict[str, Any]]
 
 
 def status(root: Path, pipeline_id: str | None, as_json: bool, watched: bool) -> int:
@@ -67,7 +70,20 @@ def _document(audit: AuditView, pipeline: Pipeline) -> PipelineStatus:
         **audit.status(pipeline.id, request_budget(pipeline), slas_of(pipeline), holder_is_dead=is_dead),
         triggers=[told(trigger, pipeline.id) for trigger in pipeline.triggers],
         deliveries=audit.deliveries.numbers(pipeline.id) if pipeline.receives else None,
+        rereads=list(_rereads(audit, pipeline)),
     )
+
+
+def _rereads(audit: AuditView, pipeline: Pipeline) -> Iterator[dict[str, Any]]:
+    """List the tables whose next load reads a stretch again because of transactions that were open at the last one."""
+    for table, history in sorted(audit.cursor_history.of_pipeline(pipeline.id).items()):
+        reread = history.reread
+        if reread is not None and reread.because_of:
+            begins = (
+                None if reread.lower is None or history.kind is None else shown_position(history.kind, reread.lower)
+            )
+            because_of = [transaction_document(one) for one in reread.because_of]
+            yield {"table": table, "from": begins, "because_of": because_of}
 
 
 def _told(documents: Sequence[PipelineStatus], pipeline_id: str | None) -> Any:
@@ -87,7 +103,13 @@ def _shown(documents: Sequence[PipelineStatus]) -> RenderableType:
         for one in document["rewinds"]
     ]
     failed = [line for document in documents for line in _failed(document)]
-    return Group(_grid(documents), *map(Text, (*rewinds, *errors, *failed)))
+    rereads = [
+        f"{document['pipeline_id']}/{one['table']}: the next load reads again from {one['from'] or 'the beginning'} "
+        f"on, as {len(one['because_of'])} transaction(s) were open at the source"
+        for document in documents
+        for one in document["rereads"]
+    ]
+    return Group(_grid(documents), *map(Text, (*rewinds, *rereads, *errors, *failed)))
 
 
 def _failed(document: PipelineStatus) -> Iterator[str]:

@@ -17,11 +17,13 @@ from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Part, Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.horizon import Horizon, Lookback
 from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.quality.measures import Form
 
 NOTHING_SAID: Mapping[str, Any] = MappingProxyType({})
 NO_NETWORK = Network()
+NO_LOOKBACK = Lookback(judges=False)
 
 SparkProvider = Callable[[], SparkSession]
 """Starts Spark when it is first called, so that whoever needs no rows pays for no engine."""
@@ -179,6 +181,9 @@ class Discovery:
     """Why the source refuses a part, which is then not among `parts`: the others are loaded meanwhile. A transient
     error: it does not answer for it."""
 
+    horizon: Horizon | None = None
+    """Up to where the cursor is complete, where the source can tell."""
+
     @property
     def source_files(self) -> tuple[SourceFile, ...]:
         return tuple(SourceFile(f.path, f.content_hash) for f in self.files)
@@ -233,11 +238,11 @@ class SourceTable(Protocol):
         ...
 
     def discover(
-        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, lookback: Lookback = NO_LOOKBACK
     ) -> Discovery:
         """Cheap: catalog, footers, listings; Spark only where a text file's types or extent must be scanned once.
 
-        `recent`: how far below the highest cursor (in positions) rows are to be counted, if they tell of late ones.
+        `lookback`: what earlier surveys of the cursor know, where rows may come late.
 
         `known.schema` is returned as it is for text formats, whose types are inferred once.
         """
@@ -253,9 +258,11 @@ class SourceTable(Protocol):
         *,
         tallied: bool = False,
         twice: bool = False,
+        horizon: Horizon | None = None,
     ) -> Reading:
         """All slices in one pass. Malformed lines come along, marked; nothing is dropped or nulled. `tallied`: the
-        reading's `tally` will be asked for. `twice`: the rows are read more than once, and should be the same again."""
+        reading's `tally` will be asked for. `twice`: the rows are read more than once, and should be the same again.
+        `horizon`: what was judged when the slices were planned; no older state of the source may be read."""
         ...
 
 

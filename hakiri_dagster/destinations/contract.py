@@ -20,7 +20,7 @@ from hakiri_dagster.destinations.quarantine_contract import Kept, KeptChoice, Ke
 from hakiri_dagster.destinations.refusals_contract import RefusedRows
 from hakiri_dagster.manifest.rule_spec import RowOnFail
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.chunks import Bounds, Slice
+from hakiri_dagster.planning.chunks import Bounds, Interval, Slice
 from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import HookName, OwedHook
@@ -133,7 +133,9 @@ class Load:
     `occasion` is what several runs have in common: one `apply`, one tick, one backfill. `texts`: columns that are texts
     at the source, whatever the target makes of them. `replay`: of rows that were set aside; they join those that are
     published within the bounds, and replace none. `takes_mark_back`: what comes after it, up to the table's mark, is
-    owed again. `unknown`: loads that the ledger has lost, and whose rows are in the target."""
+    owed again. `unknown`: loads that the ledger has lost, and whose rows are in the target. `rereads`: the stretch of
+    the cursor, from the slice on, that was read together with it: what earlier loads published there may have changed
+    since, also to a lower cursor."""
 
     table: Table
     slice: Slice
@@ -149,6 +151,7 @@ class Load:
     replay: Replay | None = None
     takes_mark_back: bool = False
     unknown: tuple[int, ...] = ()
+    rereads: tuple[Interval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

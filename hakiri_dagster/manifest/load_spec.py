@@ -6,7 +6,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from hakiri_dagster.manifest.field_types import ColumnNames, Flag, Model, Number, TableName, Text, Whole, Window, wrong
+from hakiri_dagster.manifest.field_types import (
+    ColumnNames,
+    Duration,
+    Flag,
+    Model,
+    Number,
+    TableName,
+    Text,
+    Whole,
+    Window,
+    wrong,
+)
 from hakiri_dagster.manifest.hook_spec import Hooks
 
 LoadMode = Literal[
@@ -101,8 +112,19 @@ class LoadSpec(Model):
     )
     lag: Window | None = Field(
         default=None,
-        description="`incremental_watermark`: how far before the mark rows are read once more, as they may come late: "
-        "`1h`, `2d`, or a number of ids.",
+        description="How far before the mark rows are read again with each load, and replace what was published there, "
+        "as they may come late: `1h`, `2d`, or a number of ids. Default: none where the source tells which of its "
+        "transactions are open; see [Cursors on busy sources](cursors.md).",
+    )
+    max_lag: Duration = Field(
+        default="1h",
+        description="Sources that tell which transactions are open: one that is open for longer, and keeps loads "
+        "reading the same stretch again, raises an alert.",
+    )
+    on_max_lag: Literal["warn", "wait"] = Field(
+        default="warn",
+        description="What loads do while such a transaction is open: `warn` goes on, and reads again what came since "
+        "it began; `wait` leaves that stretch pending until it ends.",
     )
     cdc_source: Text | None = Field(default=None, description="`cdc_mirror`: the stream of changes.")
     fail_on_empty_source: Flag = Field(

@@ -11,7 +11,7 @@ from typing import Any
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.children import Child
 from hakiri_dagster.manifest.landing import Landings
-from hakiri_dagster.manifest.load_spec import ADDING_MODES, IN_ORDER_MODES, LoadMode, LoadSpec
+from hakiri_dagster.manifest.load_spec import ADDING_MODES, IN_ORDER_MODES, WHOLE_TABLE_MODES, LoadMode, LoadSpec
 from hakiri_dagster.manifest.mode_checks import mode_warnings
 from hakiri_dagster.manifest.overlay import overlay
 from hakiri_dagster.manifest.places import Entry
@@ -72,8 +72,8 @@ def pipeline_warnings(declared: Declared, landings: Landings) -> Iterator[Proble
     yield from mode_warnings(entry)
     for index, table in enumerate(spec.tables):
         load = overlay(spec.load, table.load)
-        if table.load is not None and table.load.lag is not None and _mode(load, table) not in IN_ORDER_MODES:
-            message = f"table `{table.name}`: `lag` has no effect, as its load mode is `{_mode(load, table)}`"
+        if table.load is not None and table.load.lag is not None and _mode(load, table) in WHOLE_TABLE_MODES:
+            message = f"table `{table.name}`: `lag` has no effect, as `{_mode(load, table)}` loads the whole table"
             yield entry.problem(("tables", index, "load", "lag"), message, "take it out", at_key=True)
         if load.upsert_key and _mode(load, table) == "append" and load.mode is None:
             message = f"table `{table.name}`: `upsert_key` has no effect, as its load mode is `append`"

@@ -91,7 +91,7 @@ def _no_change_told(table: Table, pipeline: Pipeline) -> tuple[str, str] | None:
         )
     if table.cursor is None or table.whole_table or asked is None:
         return None
-    if table.in_order and table.load.lag is not None:
+    if table.load.lag is not None:
         return (
             "with a `lag`, an API does not tell whether late rows came, so that a trigger of the type `source` would"
             " start it at each look",

@@ -16,6 +16,7 @@ from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.set_aside import SetAside
 from hakiri_dagster.pipeline.steps import PreparedChunk, PublishedChunk
 from hakiri_dagster.pipeline.told_progress import ToldProgress
+from hakiri_dagster.planning.plan import RereadStretch
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.security.secrets import redact, redact_within
 
@@ -36,10 +37,22 @@ def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metad
         "attempt": dg.MetadataValue.int(entry.attempt),
         "phase": dg.MetadataValue.text(chunk.phase),
         "seconds": dg.MetadataValue.float(round(chunk.seconds, 3)),
+        **_reread_metadata(chunk.reread),
         **({} if chunk.rewound is None else _rewind_metadata(chunk.rewound, published)),
         **({} if published.wait_ms is None else {"wait_ms": dg.MetadataValue.int(published.wait_ms)}),
         **_unseen(published.aside),
         **({} if chunk.profile is None else profile_metadata(chunk.profile, LOAD)),
+    }
+
+
+def _reread_metadata(reread: RereadStretch | None) -> Metadata:
+    """From where on the next load reads again, because transactions were open at the source."""
+    if reread is None or not reread.because_of:
+        return {}
+    oldest = min(reread.because_of, key=lambda one: one.began_at or 0)
+    return {
+        "reread_from": dg.MetadataValue.text("the beginning" if reread.begins is None else str(reread.begins)),
+        "held_back_by": dg.MetadataValue.text(oldest.description),
     }
 
 

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from datetime import timedelta
 
 from hakiri_dagster.connectors.contract import Discovery
 from hakiri_dagster.destinations.contract import Target
@@ -24,13 +25,14 @@ from hakiri_dagster.pipeline.claims import Claimed, ClaimedSlice, claimed
 from hakiri_dagster.pipeline.cursor_note import note_cursor
 from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.hooks_run import post_hooks, pre_hooks, staged_hooks
+from hakiri_dagster.pipeline.long_transactions import report_long_transactions
 from hakiri_dagster.pipeline.look import look
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.onward import astray
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rules
 from hakiri_dagster.pipeline.pass_place import place_of_a_pass
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
-from hakiri_dagster.pipeline.planner import refuse_what_cannot_load
+from hakiri_dagster.pipeline.planner import refuse_what_cannot_load, reread_stretch
 from hakiri_dagster.pipeline.publishing import Prepared, failed, outcomes_of, publish, refusal, warn
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes
 from hakiri_dagster.pipeline.retries import Retries, retried
@@ -72,6 +74,7 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
         claims = yield from _claimed_and_loaded(way, survey, wanted.of_next(survey.due_keys), is_first=False)
     tell_of_a_miss(way, survey)
     tell_of_an_unusual_row_count(way, survey)
+    report_long_transactions(way, survey)
     tell_of_unchecked_keys(way)
     if way.totals.chunks or not (claims.busy or claims.overtaken):  # else they are the affair of who holds them
         yield from post_hooks(way)
@@ -79,7 +82,11 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
 
 
 def _look(way: Way, found: Discovery | None = None) -> Survey:
-    return retried(way, lambda: look(way.table, way.source, way.destination, way.audit, way.spark, found))
+    patience = timedelta(seconds=way.settings.transaction_wait_seconds)
+    return retried(
+        way,
+        lambda: look(way.table, way.source, way.destination, way.audit, way.spark, found, patience=patience),
+    )
 
 
 def _claimed_and_loaded(
@@ -280,5 +287,6 @@ def _ready(way: Way, survey: Survey, target: Target, prepared: Prepared, phase: 
         profile=prepared.slice.profile,
         rewound=survey.rewound.get(claim.key),
         phase=phase,
+        reread=reread_stretch(survey),
         publish=lambda: publish(way, survey, prepared),
     )

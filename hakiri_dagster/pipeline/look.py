@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from hakiri_dagster.audit.database import AuditDb
-from hakiri_dagster.connectors.contract import Discovery, Known, SourceTable, SparkProvider
+from hakiri_dagster.connectors.contract import NO_LOOKBACK, Discovery, Known, SourceTable, SparkProvider
 from hakiri_dagster.destinations.contract import Destination, Doubt, LedgerEntry, Mark, SchemaChange, Target
 from hakiri_dagster.engine.spark_failures import translate_spark_errors
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.manifest.validator_spec import id_of
 from hakiri_dagster.pipeline.evolution import is_missed, look_at_columns
+from hakiri_dagster.pipeline.long_transactions import (
+    find_long_transactions,
+    leave_out_open_windows,
+    warn_of_unknown_horizon,
+)
 from hakiri_dagster.pipeline.shapes import (
     Shape,
     chunks_of,
@@ -29,11 +34,13 @@ from hakiri_dagster.planning.chunks import Chunk
 from hakiri_dagster.planning.evolution import Evolution, warnings_of
 from hakiri_dagster.planning.generations import with_generation
 from hakiri_dagster.planning.hooks import named
+from hakiri_dagster.planning.horizon import Lookback
 from hakiri_dagster.planning.mode_switch import Switch, switch
 from hakiri_dagster.planning.progress import is_rewound
 from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.planning.states import ChunkState, Due
+from hakiri_dagster.planning.windows import from_position
 from hakiri_dagster.quality.validators import registry as validators
 
 
@@ -65,16 +72,26 @@ def look(
     audit: AuditDb,
     spark: SparkProvider,
     found: Discovery | None = None,
+    *,
+    patience: timedelta = timedelta(),
 ) -> Survey:
-    """Asks source, destination and audit DB; changes nothing. `found`: what the source has been asked already."""
-    discovery = _discover(table, source, audit, spark) if found is None else found
+    """Asks source, destination and audit DB; changes nothing. `found`: what the source has been asked already.
+
+    `patience`: for how long transactions are awaited that keep the cursor of a new table from being complete.
+    """
+    discovery = _discover(table, source, audit, spark, patience) if found is None else found
     moment = datetime.now(UTC)  # when the source had answered: else what it holds by its now might lie in the future
+    if discovery.horizon is not None and not discovery.horizon.transactions.is_replica:
+        moment = from_position(discovery.horizon.transactions.clock)  # what lies in the future is for its clock to say
     published = _published(table, destination, audit)
     evolution = _evolution(table, source, discovery, published.target, audit)
     shape, states = shape_of(table, source), published.states
     plan = _plan(table, source, shape, discovery, published, moment, audit)
     taken_in = audit.files.taken_in(table.pipeline_id, table.name)
     due = due_of(table, shape, discovery, plan.chunks, states, taken_in, moment, published.mark)
+    long_transactions = find_long_transactions(table, discovery)
+    if any(one.waits for one in long_transactions):
+        due = leave_out_open_windows(due)
     doubts = _doubts(table, destination, evolution)
     switched = _switched(table, destination, published.target)
     rewound = _rewound(table, audit, states)
@@ -96,6 +113,8 @@ def look(
         changes=_changes(table, destination, evolution, with_file_hash=bool(discovery.files)),
         warnings=(
             *discovery.warnings,
+            *(one.message for one in long_transactions),
+            *warn_of_unknown_horizon(table, discovery),
             *plan.cautions,
             *due.warnings,
             *_warnings(table, destination, published, evolution, due, switched, doubts),
@@ -110,10 +129,16 @@ def look(
     )
 
 
-def _discover(table: Table, source: SourceTable, audit: AuditDb, spark: SparkProvider) -> Discovery:
+def _discover(
+    table: Table, source: SourceTable, audit: AuditDb, spark: SparkProvider, patience: timedelta
+) -> Discovery:
+    lookback = NO_LOOKBACK
+    if cursor_of(table) is not None:
+        history = audit.cursor_history.of_table(table.pipeline_id, table.name)
+        lookback = Lookback(history, lag_of(table), patience // timedelta(microseconds=1))
     with translate_spark_errors(table.label):
         return source.discover(
-            cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, recent=lag_of(table)
+            cursor=cursor_of(table), known=_known(audit, table, source), spark=spark, lookback=lookback
         )
 
 

@@ -35,7 +35,10 @@ from hakiri_dagster.pipeline.staging import StagingPlan
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.arrow_types import arrow_type, is_text, kinds_of
+from hakiri_dagster.planning.chunks import Bounds, CursorRange
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.intervals import Intervals, union
+from hakiri_dagster.planning.parts import part_of
 from hakiri_dagster.quality.columnar.conditions import Condition
 from hakiri_dagster.quality.expression_rules import judges
 from hakiri_dagster.quality.measures import Answer, ColumnMeasure, Measure, Tallied
@@ -138,7 +141,8 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
         try:
             only_chunk, texts = len(survey.chunks) == 1, _texts_of(reading.schema)
             unknown = lost_loads(way, survey)
-            shared = _Pass(way, survey, target, unknown, staging, source, profiling, asked, texts, only_chunk)
+            bounds = tuple(claim.slice.bounds for claim in group)
+            shared = _Pass(way, survey, target, unknown, staging, source, profiling, asked, texts, only_chunk, bounds)
             yield Staged(tuple(itertools.starmap(shared.slice, enumerate(group))), staging, source)
         finally:
             staging.close()
@@ -250,6 +254,7 @@ class _Pass:
     asked: Asked
     texts: frozenset[str]
     only_chunk: bool
+    bounds: tuple[Bounds, ...]
 
     def slice(self, index: int, claim: ClaimedSlice) -> StagedSlice:
         load = Load(
@@ -266,6 +271,13 @@ class _Pass:
             texts=self.texts,
             takes_mark_back=self.survey.takes_mark_back(claim.slice),
             unknown=self.unknown,
+            rereads=self._rereads(index),
         )
         candidate = paced(self.way, self.staging.candidate(index), claim.key)
         return StagedSlice(claim, load, candidate, self.only_chunk, self.staging, self.source, self.profiling, index)
+
+    def _rereads(self, index: int) -> Intervals:
+        """From the slice on: those after it are published after it, and say themselves what is there."""
+        part = part_of(self.bounds[index])
+        ranges = (one for one in self.bounds[index:] if isinstance(one, CursorRange))
+        return union(one.interval for one in ranges if one.part == part)

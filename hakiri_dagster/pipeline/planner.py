@@ -10,6 +10,7 @@ from hakiri_dagster.connectors.budgets import request_budget
 from hakiri_dagster.errors import DestinationError, HakiriError, SchemaIncompatible
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.manifest.trigger_spec import told
+from hakiri_dagster.pipeline.cursor_note import shown_position
 from hakiri_dagster.pipeline.look_interval import look_interval
 from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.survey import Survey
@@ -23,6 +24,7 @@ from hakiri_dagster.planning.plan import (
     LoadChunks,
     ProjectPlan,
     Refuse,
+    RereadStretch,
     RunHooks,
     Stage,
     StartedBy,
@@ -58,7 +60,16 @@ def table_plan(survey: Survey, gaps: tuple[Gap, ...] = (), told: tuple[str, ...]
         phase=survey.phase,
         warnings=(*survey.warnings, *told_unread(survey), *told),
         gaps=gaps,
+        reread=reread_stretch(survey),
     )
+
+
+def reread_stretch(survey: Survey) -> RereadStretch | None:
+    reread, kind, extent = survey.reread, survey.discovery.cursor_kind, survey.discovery.extent
+    if reread is None or kind is None or extent is None or extent.newest is None:
+        return None
+    begins = None if reread.lower is None else shown_position(kind, reread.lower)
+    return RereadStretch(begins, shown_position(kind, extent.newest), reread.because_of)
 
 
 def limits_of(pipeline: Pipeline) -> Limits:

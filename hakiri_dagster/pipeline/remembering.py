@@ -13,6 +13,8 @@ def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
     """Stores the plan, and what was found out about the source."""
     remember_source(audit, survey)
     table = survey.table
+    if survey.cursor_history is not None:
+        audit.cursor_history.save(table.pipeline_id, table.name, survey.cursor_history)
     with garbage_kept():
         audit.tables.sync(
             table.pipeline_id,

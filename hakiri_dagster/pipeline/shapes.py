@@ -30,7 +30,7 @@ Shape = Literal["cursor", "files", "full", "segments"]
 
 def lag_of(table: Table) -> int | None:
     """In cursor positions."""
-    return width(table.load.lag) if table.in_order and table.load.lag is not None else None
+    return width(table.load.lag) if cursor_of(table) is not None and table.load.lag is not None else None
 
 
 def cursor_of(table: Table) -> str | None:
@@ -77,7 +77,7 @@ def chunks_of(
             kind, window, start_from = discovery.cursor_kind, window_of(table, hint), table.backfill.start_from
             try:
                 settings = WindowSettings.parse(kind, window, start_from)
-                refuse_misfit(table.load.lag if table.in_order else None, kind)
+                refuse_misfit(table.load.lag, kind)
                 if mark is not None and mark.begins_at is not None:
                     settings = settings.beginning_at(mark.begins_at - (lag_of(table) or 0))
                 if discovery.parts:
@@ -133,7 +133,17 @@ def due_of(
             kind = discovery.cursor_kind
 
             def due(chunks: Sequence[Chunk], states: Sequence[ChunkState], extent: Extent) -> Due:
-                return due_slices(chunks, states, extent, kind=kind, now=moment, touched=touched, progress=progress)
+                return due_slices(
+                    chunks,
+                    states,
+                    extent,
+                    kind=kind,
+                    now=moment,
+                    touched=touched,
+                    progress=progress,
+                    horizon=discovery.horizon,
+                    lag=lag_of(table) or 0,
+                )
 
             if discovery.parts:
                 return due_by_part(chunks, states, discovery.parts, discovery.away, due)

@@ -12,6 +12,7 @@ from hakiri_dagster.pipeline.hooks_run import HookRun
 from hakiri_dagster.pipeline.outcomes import Outcome
 from hakiri_dagster.pipeline.set_aside import SetAside
 from hakiri_dagster.planning.phases import Phase
+from hakiri_dagster.planning.plan import RereadStretch
 from hakiri_dagster.planning.rewind import RewoundChunk
 from hakiri_dagster.quality.profile import TableProfile
 
@@ -19,7 +20,7 @@ from hakiri_dagster.quality.profile import TableProfile
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
     """Rows that are in the destination and not yet visible. `publish` makes them so, and tells the audit DB. `phase`:
-    the table's when the load was planned."""
+    the table's when the load was planned. `reread`: what the next load reads again of the table."""
 
     table: Table
     key: str
@@ -30,6 +31,7 @@ class PreparedChunk:
     profile: TableProfile | None
     rewound: RewoundChunk | None
     phase: Phase
+    reread: RereadStretch | None
     publish: Callable[[], PublishedChunk | FailedChunk]
 
 

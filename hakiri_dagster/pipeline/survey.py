@@ -4,7 +4,7 @@ with."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -20,6 +20,7 @@ from hakiri_dagster.pipeline.shapes import (
     Shape,
     cursor_of,
     due_of,
+    lag_of,
     parallelism_of,
     window_of,
 )
@@ -32,6 +33,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.earlier_parts import renamed_key
 from hakiri_dagster.planning.evolution import Evolution
 from hakiri_dagster.planning.generations import with_generation
+from hakiri_dagster.planning.horizon import CursorHistory, Reread
 from hakiri_dagster.planning.intervals import high
 from hakiri_dagster.planning.mode_switch import Switch
 from hakiri_dagster.planning.parts import bare_key, part_of
@@ -169,7 +171,16 @@ class Survey:
         files = {file.path: file for file in self.discovery.files}
         twice = bool(keys_of(self.table.validation.row_level))
         cursor = cursor_of(self.table)
-        return self.source.read(spark, self.followed.read, cursor, slices, files, tallied=tallied, twice=twice)
+        return self.source.read(
+            spark,
+            self.followed.read,
+            cursor,
+            slices,
+            files,
+            tallied=tallied,
+            twice=twice,
+            horizon=self.discovery.horizon,
+        )
 
     def target_in(self, destination: Destination) -> Target:
         """As the columns that are loaded need it."""
@@ -209,6 +220,18 @@ class Survey:
     @property
     def source_upper(self) -> int | None:
         return source_upper(self.discovery.extent, self.discovery.cursor_kind, self.moment)
+
+    @property
+    def reread(self) -> Reread | None:
+        """The stretch of the cursor that the load after the next reads again."""
+        horizon, extent = self.discovery.horizon, self.discovery.extent
+        return None if horizon is None or extent is None else horizon.reread(extent.newest, lag_of(self.table))
+
+    @property
+    def cursor_history(self) -> CursorHistory | None:
+        """What the next survey has to know of the transactions that were open at this one."""
+        horizon = self.discovery.horizon
+        return None if horizon is None else replace(horizon.history, reread=self.reread)
 
     @property
     def phase(self) -> Phase:

@@ -105,8 +105,9 @@ class Extent:
     are the same among the rows not dated after now; to be told for time cursors when `upper` lies after now, because
     one row dated 2099 would else hide every new row (None and 0 if there is none). `nulls_fingerprint` changes when one
     of the rows without a position does, also when their number stays the same; None where changes are told otherwise.
-    `rows_recent` is how many lie as close to the highest one by now as was asked, where late rows show in no other way;
-    a number that was never told before where nothing tells whether there are any.
+    `rows_recent` is a number that was never returned before, where nothing tells whether late rows have come.
+    `fingerprints` change when a row comes, goes or moves among those at or after a position (None: all rows with one);
+    `beyond_now` does among those dated after now.
     """
 
     lower: int | None
@@ -118,6 +119,14 @@ class Extent:
     rows_at_upper_by_now: int | None = None
     nulls_fingerprint: str | None = None
     rows_recent: int | None = None
+    fingerprints: tuple[tuple[int | None, str], ...] = ()
+    beyond_now: str | None = None
+
+    @property
+    def newest(self) -> int | None:
+        """The highest cursor that is not dated after now."""
+        has_later_ones = self.upper_by_now is not None or self.rows_at_upper_by_now == 0
+        return self.upper_by_now if has_later_ones else self.upper
 
     @property
     def said_of_nulls(self) -> str:

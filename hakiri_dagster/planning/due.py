@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 
 from hakiri_dagster.planning.carry_over import load_ids
 from hakiri_dagster.planning.chunks import (
+    FIRST_POSITION,
     NULL_KEY,
     OUTSIDE_KEY,
     Bounds,
@@ -23,6 +25,7 @@ from hakiri_dagster.planning.chunks import (
     NullCursor,
     Slice,
 )
+from hakiri_dagster.planning.horizon import Horizon
 from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, union, within
 from hakiri_dagster.planning.progress import Progress, behind
 from hakiri_dagster.planning.rewind import uncovered
@@ -33,15 +36,35 @@ from hakiri_dagster.planning.windows import to_position
 NOTHING_OUTSIDE = "empty"
 
 
+_STRETCH = "|"
+"""Between what a source says of its end, and the fingerprint of the stretch that is read again."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What the source says of itself. `frontier`: before it nothing more is added; None: nothing is known."""
+    """What the source says of itself. `frontier`: before it nothing more is added; None: nothing is known.
+
+    `safe` is the position below which no open transaction can add rows. `end` is what it says of its newest rows, and
+    `fingerprints` of stretches that were, or will be, read again; `said` is both, as a load notes it.
+    """
 
     said: str | None
     frontier: int | None
     mark_at_most: int | None
     upper: int | None
     immutable: bool
+    safe: float
+    end: str | None
+    fingerprints: Mapping[str, str]
+    word_of_later: str
+
+    def says_as_in(self, seen: str | None) -> bool:
+        """Tell whether the source holds what it held when a load noted `seen`, late rows included."""
+        if seen is None or self.end is None:
+            return False
+        end, _, stretch = seen.partition(_STRETCH)
+        lower, _, fingerprint = stretch.partition(":")
+        return end == self.end and (not stretch or self.fingerprints.get(lower) == fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +85,72 @@ def due_slices(
     now: datetime,
     touched: Touched | None = None,
     progress: Progress | None = None,
+    horizon: Horizon | None = None,
+    lag: int = 0,
 ) -> Due:
-    """`touched` is given for files: there nothing is new but files that changed."""
+    """`touched` is given for files: there nothing is new but files that changed. `progress` is that of loads in order.
+
+    `horizon` tells up to where the cursor is complete, if the source can tell; else the highest value counts. What lies
+    `lag` before the mark is read again with each load.
+    """
     stored = {state.key: state for state in states}
     known = stored if touched is None else {s.key: s for s in _less_touched(stored.values(), touched)}
-    source = _source(extent, kind, now, immutable=touched is not None)
+    if horizon is not None and horizon.clock_went_back_to is not None and kind != "numeric":
+        known = {s.key: s for s in uncovered(known.values(), (Interval(horizon.clock_went_back_to, None),))}
+    lag = lag if progress is None else progress.lag
+    source = _source(extent, kind, now, horizon, lag, immutable=touched is not None)
     coverage = union((*behind(progress, known.values()), *(part for s in known.values() for part in s.covered)))
     marks = _open_marks(known.values(), source)
     chunks = (*desired, *_leftovers(desired, known, coverage, source))
     newest = max((state.generation for state in known.values()), default=1)
     verdicts = [_judge(chunk, _base(chunk, known, newest), coverage, marks, source, extent) for chunk in chunks]
-    if progress is not None and touched is None:
-        verdicts = [_with_late_rows(verdict, progress, source) for verdict in verdicts]
+    if lag and touched is None and (mark := _mark_of(progress, known.values())) is not None:
+        verdicts = [_with_late_rows(verdict, Progress(mark, lag), source) for verdict in verdicts]
     return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched, progress))
 
 
-def _source(extent: Extent, kind: CursorKind, now: datetime, *, immutable: bool) -> _Source:
-    said: str | None = f"{extent.upper}/{extent.rows_at_upper}/{extent.upper_by_now}/{extent.rows_at_upper_by_now}"
+def _mark_of(progress: Progress | None, states: Iterable[ChunkState]) -> int | None:
+    """How far the loads have come: what the destination says of loads in order, else the highest mark of a chunk."""
+    if progress is not None:
+        return progress.mark
+    marks = (state.cursor_committed for state in states if state.status != "retired")
+    return max((mark for mark in marks if mark is not None), default=None)
+
+
+def _source(
+    extent: Extent, kind: CursorKind, now: datetime, horizon: Horizon | None, lag: int, *, immutable: bool
+) -> _Source:
+    end: str | None = f"{extent.upper}/{extent.rows_at_upper}/{extent.upper_by_now}/{extent.rows_at_upper_by_now}"
     if extent.rows_recent is not None:
-        said = f"{said}/{extent.rows_recent}"
+        end = f"{end}/{extent.rows_recent}"
     frontier, at_most = extent.upper, None
     if kind != "numeric":
         at_most = to_position(now)
         if extent.upper is not None and extent.upper > at_most:
             told = extent.upper_by_now is not None or extent.rows_at_upper_by_now == 0
             frontier = extent.upper_by_now if told else at_most
-            said = said if told else None
-    return _Source(said, frontier, at_most, extent.upper, immutable)
+            end = end if told else None
+    fingerprints = {str(lower): fingerprint for lower, fingerprint in extent.fingerprints}
+    said, safe = end, inf
+    if horizon is not None:
+        safe = -inf if horizon.safe is None else horizon.safe
+        limit = FIRST_POSITION if horizon.safe is None else horizon.safe
+        at_most = limit if at_most is None else min(at_most, limit)
+        reread = horizon.reread(extent.newest, lag)
+        if reread is not None and end is not None:
+            said = f"{end}{_STRETCH}{reread.lower}:{fingerprints.get(str(reread.lower), '')}"
+    later = f"{extent.upper}/{extent.rows_at_upper}"
+    return _Source(
+        said=said,
+        frontier=frontier,
+        mark_at_most=at_most,
+        upper=extent.upper,
+        immutable=immutable,
+        safe=safe,
+        end=end,
+        fingerprints=fingerprints,
+        word_of_later=later if extent.beyond_now is None else f"{later}/{extent.beyond_now}",
+    )
 
 
 def _open_marks(states: Iterable[ChunkState], source: _Source) -> dict[int, float]:
@@ -96,7 +158,7 @@ def _open_marks(states: Iterable[ChunkState], source: _Source) -> dict[int, floa
     marks: dict[int, float] = {}
     for state in states:
         mark = state.cursor_committed
-        if mark is None or source.said is None or state.seen != source.said:
+        if mark is None or not source.says_as_in(state.seen):
             continue
         if isinstance(state.bounds, CursorRange) and mark < high(state.bounds.interval):
             marks[mark] = max(high(state.bounds.interval), marks.get(mark, mark))
@@ -146,7 +208,7 @@ def _judge(
             return _judge_by_word(chunk, base, extent.said_of_nulls, None)
         case CursorRange(interval) if interval.upper is None:
             lies_outside = extent.upper is not None and extent.upper >= low(interval)
-            word = f"{extent.upper}/{extent.rows_at_upper}" if lies_outside else NOTHING_OUTSIDE
+            word = source.word_of_later if lies_outside else NOTHING_OUTSIDE
             return _judge_by_word(chunk, base, word, interval.lower)
         case CursorRange(interval):
             return _judge_window(chunk, interval, base, coverage, marks, source)
@@ -174,14 +236,15 @@ def _judge_window(
 ) -> _Verdict:
     pieces = missing(interval, coverage)
     fresh = base.attempts == 0 and base.status != "failed"
-    if pieces and (fresh or base.status == "done") and _holds_nothing_new(pieces[-1], interval, marks, source):
-        pieces = pieces[:-1]
-    if pieces and base.status == "done":
-        pieces = _not_read_since(base, pieces, source)
+    if not source.immutable:  # of files, those that changed say what is new, and not the highest cursor
+        if pieces and (fresh or base.status == "done") and _holds_nothing_new(pieces[-1], interval, marks, source):
+            pieces = pieces[:-1]
+        if pieces and base.status == "done":
+            pieces = _not_read_since(base, pieces, source)
     if not pieces and base.status != "running":
         return _Verdict(chunk, _settled(base, interval, coverage, source), None)
     owed = hull(pieces) if pieces else interval
-    settles = source.immutable or high(owed) < high(interval) or _closed(interval, source)
+    settles = source.immutable or _is_complete(owed, interval, source)
     return _owes(chunk, base, CursorRange(owed), source.said, settles=settles, mark_at_most=source.mark_at_most)
 
 
@@ -192,12 +255,12 @@ def _with_late_rows(verdict: _Verdict, progress: Progress, source: _Source) -> _
         return verdict
     interval = chunk.bounds.interval
     late = progress.late(interval)
-    if not late or (verdict.owed is None and source.said is not None and base.seen == source.said):
+    if not late or (verdict.owed is None and source.says_as_in(base.seen)):
         return verdict
     owed = verdict.owed.slice.bounds if verdict.owed is not None else chunk.bounds
     pieces = (*late, owed.interval) if verdict.owed is not None and isinstance(owed, CursorRange) else late
     whole = CursorRange(hull(union(pieces)))
-    settles = high(whole.interval) < high(interval) or _closed(interval, source)
+    settles = _is_complete(whole.interval, interval, source)
     return _owes(chunk, base, whole, source.said, settles=settles, mark_at_most=source.mark_at_most)
 
 
@@ -213,13 +276,16 @@ def _not_read_since(base: ChunkState, pieces: Intervals, source: _Source) -> Int
     """Without those that the last load of the chunk, which is done, found empty, of which the source says what it said
     then. There are several where another plan has covered something between them."""
     mark = base.cursor_committed
-    if mark is None or source.said is None or base.seen != source.said:
+    if mark is None or not source.says_as_in(base.seen):
         return pieces
     return tuple(piece for piece in pieces if low(piece) < mark)
 
 
-def _closed(interval: Interval, source: _Source) -> bool:
-    return source.frontier is not None and source.frontier >= high(interval)
+def _is_complete(owed: Interval, interval: Interval, source: _Source) -> bool:
+    """Nothing is added any more to what is owed: an earlier plan covers what follows it, or the source has gone on."""
+    if high(owed) > source.safe:
+        return False
+    return high(owed) < high(interval) or (source.frontier is not None and source.frontier >= high(interval))
 
 
 def _settled(base: ChunkState, interval: Interval, coverage: Intervals, source: _Source) -> ChunkState:

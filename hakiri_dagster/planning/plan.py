@@ -8,6 +8,7 @@ from typing import Literal
 from hakiri_dagster.manifest.load_spec import LoadMode
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.gaps import Gap
+from hakiri_dagster.planning.horizon import OpenTransaction
 from hakiri_dagster.planning.looks import LookInterval
 from hakiri_dagster.planning.phases import Phase
 from hakiri_dagster.planning.rewind import RewoundChunk
@@ -55,6 +56,16 @@ Stage = ChangeTarget | CarryOver | LoadChunks | RunHooks | Refuse
 
 
 @dataclass(frozen=True, slots=True)
+class RereadStretch:
+    """The stretch of the cursor that the next load reads again, in the cursor's own terms, and the transactions because
+    of which it does. `begins` is None where nothing of the table is known to be complete."""
+
+    begins: str | int | None
+    newest: str | int
+    because_of: tuple[OpenTransaction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkCounts:
     done: int = 0
     pending: int = 0
@@ -85,6 +96,7 @@ class TablePlan:
     warnings: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     not_shown: tuple[str, ...] = ()
+    reread: RereadStretch | None = None
     error: str | None = None
 
     @property

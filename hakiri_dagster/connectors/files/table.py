@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from hakiri_dagster.connectors.contract import (
     FILE_COLUMN,
     MALFORMED_COLUMN,
+    NO_LOOKBACK,
     RECORD_COLUMN,
     SPLIT_COLUMN,
     Discovery,
@@ -41,6 +42,7 @@ from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice, SourceFile
 from hakiri_dagster.planning.columns import SourceSchema, is_ours
+from hakiri_dagster.planning.horizon import Horizon, Lookback
 
 _THREADS = min(8, 2 * (os.cpu_count() or 1))
 
@@ -81,7 +83,7 @@ class FilesTable:
         return tuple(Stamp(file.path, file.size, file.mtime_ns) for file in files)
 
     def discover(
-        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, lookback: Lookback = NO_LOOKBACK
     ) -> Discovery:
         listing = self.place.listing()
         self._refuse_wide_text(listing.format)
@@ -124,6 +126,7 @@ class FilesTable:
         *,
         tallied: bool = False,
         twice: bool = False,
+        horizon: Horizon | None = None,
     ) -> Reading:
         states = self._needed(slices, files)
         refuse_changed(states, self.label)

@@ -30,6 +30,9 @@ from hakiri_dagster.planning.chunks import (
 _MICROSECONDS_A_SECOND = 1_000_000
 _MICROSECONDS_A_DAY = 86_400 * _MICROSECONDS_A_SECOND
 
+_CLOCKS_APART = _MICROSECONDS_A_DAY
+"""A source whose newest row is older than this by our clock is not asked for its own."""
+
 _FARTHEST = 10**100
 """Of a number that may have a position. NaN and infinity lie beyond, told apart so that an index answers, and in
 versions of PostgreSQL too that know no infinite number."""
@@ -54,7 +57,8 @@ _PAST = sql.SQL(
     "SELECT {upper}, (SELECT count(*) FROM {table} WHERE {cursor} = edge.upper)"
     " FROM (SELECT max({cursor}) AS upper FROM {table} WHERE {past}) AS edge"
 )
-_COUNT = sql.SQL("SELECT count(*) FROM {table} WHERE {rows}")
+_FINGERPRINT = sql.SQL("SELECT count(*), coalesce(sum({hash}), 0) FROM {table} WHERE {rows}")
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp()) * 1000000"
 _TIME_POSITION = sql.SQL("extract(epoch FROM {}) * 1000000")
 _EPOCH = {
     "timestamp": sql.SQL("timestamp '1970-01-01'"),
@@ -131,6 +135,22 @@ class Cursor:
             parts.append(self.unplaced)
         return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
 
+    @property
+    def hashed(self) -> sql.Composable:
+        """A hash of the column's value, by functions that every version of PostgreSQL since 11 has."""
+        match self.type:
+            case "timestamp":
+                return sql.SQL("pg_catalog.timestamp_hash_extended({}, 0)").format(self.identifier)
+            case "timestamptz":
+                return sql.SQL("pg_catalog.timestamp_hash_extended({} AT TIME ZONE 'UTC', 0)").format(self.identifier)
+            case "date":
+                days = sql.SQL("pg_catalog.hashint4extended({} - date '1970-01-01', 0)")
+                return days.format(self.identifier)
+            case "numeric":
+                return sql.SQL("pg_catalog.hash_numeric_extended({}, 0)").format(self.identifier)
+            case _:
+                return sql.SQL("pg_catalog.hashint8extended({}, 0)").format(_INTEGER.format(self.identifier))
+
     def position(self, value: sql.Composable) -> sql.Composable:
         if self.kind != "numeric":
             return _TIME_POSITION.format(value)
@@ -159,13 +179,9 @@ def cursor_of(relation: Relation, name: str, text_columns: frozenset[str], where
 
 
 def extent(
-    connection: Connection[TupleRow],
-    table: sql.Identifier,
-    cursor: Cursor,
-    relation: Relation,
-    where: str,
-    recent: int | None = None,
+    connection: Connection[TupleRow], table: sql.Identifier, cursor: Cursor, relation: Relation, where: str
 ) -> Extent:
+    """Which rows lie in the future is for the source's own clock to say."""
     statement = _INDEXED_EXTENT if cursor.name in relation.indexed else _SCANNED_EXTENT
     names = {
         "table": table,
@@ -178,18 +194,33 @@ def extent(
     }
     first, last, nulls, told, at_last = _one(connection, statement.format(**names))
     lower, upper = _whole(first, cursor, where), _whole(last, cursor, where)
-    now = time.time_ns() // 1000
-    past_upper = past_at_upper = None
-    if cursor.kind != "numeric" and upper is not None and upper > now:
-        past, past_at_upper = _one(connection, _PAST.format(**names, past=cursor.within(Interval(None, now + 1))))
-        past_upper = _whole(past, cursor, where)
-    fingerprint = None if told is None else str(told)
-    newest = past_upper if past_at_upper is not None else upper
-    counted = None
-    if recent is not None and newest is not None:
-        close = cursor.within(Interval(newest - recent, newest + 1))
-        (counted,) = _one(connection, _COUNT.format(table=table, rows=close))
-    return Extent(lower, upper, nulls, at_last, relation.rows_estimate, past_upper, past_at_upper, fingerprint, counted)
+    past_upper = past_at_upper = beyond_now = None
+    if cursor.kind != "numeric" and upper is not None and upper > time.time_ns() // 1000 - _CLOCKS_APART:
+        (now,) = _one(connection, sql.Composed([sql.SQL(_CLOCK)]))
+        now = int(now)
+        if upper > now:
+            past, past_at_upper = _one(connection, _PAST.format(**names, past=cursor.within(Interval(None, now + 1))))
+            past_upper = _whole(past, cursor, where)
+            beyond_now = fingerprint(connection, table, cursor, now + 1)
+    nulls_fingerprint = None if told is None else str(told)
+    return Extent(
+        lower,
+        upper,
+        nulls,
+        rows_at_upper=at_last,
+        rows_estimate=relation.rows_estimate,
+        upper_by_now=past_upper,
+        rows_at_upper_by_now=past_at_upper,
+        nulls_fingerprint=nulls_fingerprint,
+        beyond_now=beyond_now,
+    )
+
+
+def fingerprint(connection: Connection[TupleRow], table: sql.Identifier, cursor: Cursor, lower: int | None) -> str:
+    """Sum up the cursors at or after a position: it changes when a row comes there, goes, or moves."""
+    rows = cursor.within(Interval(lower, None))
+    count, summed = _one(connection, _FINGERPRINT.format(hash=cursor.hashed, table=table, rows=rows))
+    return f"{count}/{summed}"
 
 
 def edges(

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from hakiri_dagster.connectors.contract import Discovery, FileState, Forms, Known, Reading, SourceTally, SparkProvider
+from hakiri_dagster.connectors.contract import (
+    NO_LOOKBACK,
+    Discovery,
+    FileState,
+    Forms,
+    Known,
+    Reading,
+    SourceTally,
+    SparkProvider,
+)
 from hakiri_dagster.connectors.postgres import partitions, snapshot
 from hakiri_dagster.connectors.postgres.catalog import Relation, describe
 from hakiri_dagster.connectors.postgres.column_types import selection
 from hakiri_dagster.connectors.postgres.config import SourceConfig
 from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS, connect, source_transaction
-from hakiri_dagster.connectors.postgres.cursors import cursor_of, extent
+from hakiri_dagster.connectors.postgres.cursors import Cursor, cursor_of, extent, fingerprint
 from hakiri_dagster.connectors.postgres.failures import source_errors
+from hakiri_dagster.connectors.postgres.stale_server import refuse_stale_server
 from hakiri_dagster.connectors.postgres.tallying import row_of, tallies
+from hakiri_dagster.connectors.postgres.transactions import list_transactions
 from hakiri_dagster.connectors.postgres.worker import PartReader
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
+from hakiri_dagster.planning.horizon import CursorHistory, Horizon, Lookback, judge_horizon, may_be_awaited
+from hakiri_dagster.planning.windows import MINUTE
+
+_SOON: Final = MINUTE
+"""A transaction that has been open for longer is not expected to end within the patience of a survey."""
+_POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +68,7 @@ class PostgresTable:
         return sql.Identifier(self.config.schema, self.name)
 
     def discover(
-        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, lookback: Lookback = NO_LOOKBACK
     ) -> Discovery:
         with source_transaction(self.config, self.label) as connection:
             relation = self._describe(connection)
@@ -58,8 +77,48 @@ class PostgresTable:
             if cursor is None:
                 return Discovery(schema, rows_estimate=relation.rows_estimate, warnings=warnings)
             by = cursor_of(relation, cursor, self.config.text_columns, self.label)
-            found = extent(connection, self._identifier, by, relation, self.label, recent)
-            return Discovery(schema, by.kind, found, rows_estimate=relation.rows_estimate, warnings=warnings)
+            found = extent(connection, self._identifier, by, relation, self.label)
+            horizon = self._judge_horizon(connection, relation, by, found.newest, lookback) if lookback.judges else None
+            reread = None if horizon is None else horizon.reread(found.newest, lookback.lag)
+            stretches = dict.fromkeys(one.lower for one in (lookback.history.reread, reread) if one is not None)
+            fingerprints = [(lower, fingerprint(connection, self._identifier, by, lower)) for lower in stretches]
+            return Discovery(
+                schema,
+                by.kind,
+                replace(found, fingerprints=tuple(fingerprints)),
+                rows_estimate=relation.rows_estimate,
+                warnings=warnings,
+                horizon=horizon,
+            )
+
+    def _judge_horizon(
+        self, connection: Connection[TupleRow], relation: Relation, by: Cursor, newest: int | None, lookback: Lookback
+    ) -> Horizon:
+        """List the open transactions after the extent was read, never before: it has to be older than any of them.
+
+        A table that is loaded for the first time has no older observation to fall back on, so that transactions which
+        are about to end are awaited.
+        """
+
+        def judge(history: CursorHistory, *, observes: bool) -> Horizon:
+            qualified = self._identifier.as_string(connection)
+            transactions = list_transactions(connection, self.config, relation, by, qualified, again=not observes)
+            return judge_horizon(
+                history,
+                transactions,
+                newest,
+                by.kind,
+                observes=observes,
+                trusts_lag=lookback.lag is not None,
+                saved_now=time.time_ns() // 1000,
+            )
+
+        horizon = judge(lookback.history, observes=True)
+        deadline = time.monotonic_ns() // 1000 + lookback.patience
+        while time.monotonic_ns() // 1000 < deadline and may_be_awaited(horizon, _SOON):
+            time.sleep(_POLL_SECONDS)
+            horizon = replace(judge(horizon.history, observes=False), clock_went_back_to=horizon.clock_went_back_to)
+        return horizon
 
     def read(
         self,
@@ -71,13 +130,17 @@ class PostgresTable:
         *,
         tallied: bool = False,
         twice: bool = False,
+        horizon: Horizon | None = None,
     ) -> Reading:
+        wal = None if horizon is None else horizon.transactions.wal
         with ExitStack() as on_failure:
             holder = connect(self.config, self.label)
             on_failure.callback(holder.close)
             with source_errors(self.config, self.label):
+                if wal is not None:
+                    refuse_stale_server(holder, wal, self.label)
                 holder.execute(SESSION_SETTINGS)
-                reader = self._plan(holder, schema, cursor, slices, shares=tallied or twice)
+                reader = self._plan(holder, schema, cursor, slices, wal, shares=tallied or twice)
             if reader.snapshot is None and not tallied:
                 holder.close()  # a single statement is consistent by itself
             frame = _frame(spark, reader)
@@ -105,6 +168,7 @@ class PostgresTable:
         schema: SourceSchema,
         cursor: str | None,
         slices: Sequence[Slice],
+        wal: str | None,
         *,
         shares: bool,
     ) -> PartReader:
@@ -125,6 +189,7 @@ class PostgresTable:
             statements=tuple(statement.as_string(holder) for statement in statements),
             columns=schema.columns,
             snapshot=shared,
+            wal=wal,
         )
 
     def _describe(self, connection: Connection[TupleRow]) -> Relation:

@@ -15,6 +15,7 @@ from hakiri_dagster.connectors.postgres.config import SourceConfig
 from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS
 from hakiri_dagster.connectors.postgres.failures import DRIVER_ERRORS, failure
 from hakiri_dagster.connectors.postgres.row_shape import RowShape
+from hakiri_dagster.connectors.postgres.stale_server import reached, stale_server
 from hakiri_dagster.errors import SourceUnavailable
 from hakiri_dagster.planning.columns import Column
 
@@ -33,6 +34,8 @@ class PartReader:
     statements: tuple[str, ...]
     columns: tuple[Column, ...]
     snapshot: str | None
+    wal: str | None = None
+    """How far the server must have come with its log."""
 
     @property
     def parts(self) -> int:
@@ -78,6 +81,8 @@ class PartReader:
 
     def _begin(self, connection: adbc.Connection) -> None:
         """One transaction, so that settings and snapshot hold behind a pooler too."""
+        if self.snapshot is None and self.wal is not None and not _is_true(connection, reached(self.wal)):
+            raise stale_server()
         _execute(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if self.snapshot is not None:
             self._import(connection, self.snapshot)
@@ -94,6 +99,12 @@ class PartReader:
 def _execute(connection: adbc.Connection, statement: str) -> None:
     with closing(connection.cursor()) as cursor:
         cursor.execute(statement)
+
+
+def _is_true(connection: adbc.Connection, query: str) -> bool:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(query)
+        return bool(cursor.fetchone() == (True,))
 
 
 def _place(index: int) -> sql.Identifier:

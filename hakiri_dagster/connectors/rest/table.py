@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from hakiri_dagster.connectors.contract import (
     LINE_COLUMN,
     MALFORMED_COLUMN,
+    NO_LOOKBACK,
     ONWARD_COLUMN,
     SLICE_COLUMN,
     UNSEEN_COLUMN,
@@ -45,6 +46,7 @@ from hakiri_dagster.errors import HakiriError, HeldBack, SourceError
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Part, Segment, Slice
 from hakiri_dagster.planning.columns import SourceSchema
+from hakiri_dagster.planning.horizon import Horizon, Lookback
 from hakiri_dagster.planning.parts import hull_of_extents
 
 
@@ -95,7 +97,7 @@ class RestTable:
         return self.max_connections if self.asked is None or self.asked.asks_apart else None
 
     def discover(
-        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, lookback: Lookback = NO_LOOKBACK
     ) -> Discovery:
         declared = {**self._part_columns(), **self.columns}
         remembered = [column.name for column in known.schema.columns] if known.schema else []
@@ -121,7 +123,7 @@ class RestTable:
             )
         kind = Cursor.of(schema, cursor, self.label).kind
         self.asked.refuse_misfit(kind, self.label)
-        extents = {part: extent_of(one, self.asked, kind, recent, self.label) for part, one in samples.items()}
+        extents = {part: extent_of(one, self.asked, kind, lookback.lag, self.label) for part, one in samples.items()}
         silent = (untold(one, extents[part], self.asked, cursor, kind) for part, one in samples.items())
         warnings = tuple(dict.fromkeys((*warnings, *chain.from_iterable(silent))))
         parts = {part: extent for part, extent in extents.items() if part is not None}
@@ -138,6 +140,7 @@ class RestTable:
         *,
         tallied: bool = False,
         twice: bool = False,
+        horizon: Horizon | None = None,
     ) -> Reading:
         first = slices[0].bounds if slices else None
         if isinstance(first, Segment) and self.pages_a_segment is not None:

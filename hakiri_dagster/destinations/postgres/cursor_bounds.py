@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from psycopg import sql
 
 from hakiri_dagster.destinations.contract import SOURCE_FILE_HASH_COLUMN, Load
@@ -10,7 +12,7 @@ from hakiri_dagster.destinations.postgres.conversion import kind_of
 from hakiri_dagster.destinations.postgres.cursor_order import cursor_type, unplaced
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.errors import DestinationError
-from hakiri_dagster.planning.chunks import CursorRange, NullCursor, Part, Segment, SourceFile, WholeTable
+from hakiri_dagster.planning.chunks import CursorRange, Interval, NullCursor, Part, Segment, SourceFile, WholeTable
 
 _MICROSECONDS = 1_000_000
 
@@ -30,6 +32,19 @@ def within_bounds(load: Load) -> sql.Composable:
             return sql.SQL("true")
         case Segment():
             return sql.SQL("true")  # of loads that the ledger has lost: what comes after the segment is walked again
+
+
+def within_intervals(column: sql.Composable, column_type: str, intervals: Sequence[Interval]) -> sql.Composable:
+    """The values of a column that lie in one of the intervals; none if the column knows no positions."""
+    parts: list[sql.Composable] = []
+    for interval in intervals:
+        bounds = [
+            sql.SQL("{} {} {}").format(column, sql.SQL(operator), bound)
+            for operator, position in ((">=", interval.lower), ("<", interval.upper))
+            if position is not None and (bound := literal_of(column_type, position)) is not None
+        ]
+        parts.append(sql.SQL("({})").format(sql.SQL(" AND ").join(bounds)) if bounds else sql.SQL("false"))
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(parts)) if parts else sql.SQL("false")
 
 
 def _within(load: Load, lower: int | None, upper: int | None) -> sql.Composable:

@@ -30,7 +30,9 @@ class ShopProject:
     url: str
     instance: dg.DagsterInstance
     env: dict[str, str] = field(default_factory=dict)
-    settings: Settings = field(default_factory=lambda: Settings(retries=1, retry_base_seconds=0.01))
+    settings: Settings = field(
+        default_factory=lambda: Settings(retries=1, retry_base_seconds=0.01, transaction_wait_seconds=0)
+    )
 
     def manifest(self, *pipelines: dict[str, Any]) -> None:
         """Pipelines land in the test's own database unless they say otherwise."""

@@ -14,11 +14,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hakiri_dagster.connectors import registry
-from hakiri_dagster.connectors.contract import SLICE_COLUMN, Discovery, FileState, Known, Reading, SparkProvider
+from hakiri_dagster.connectors.contract import (
+    NO_LOOKBACK,
+    SLICE_COLUMN,
+    Discovery,
+    FileState,
+    Known,
+    Reading,
+    SparkProvider,
+)
 from hakiri_dagster.manifest.tables import Endpoint, Pipeline, Project
 from hakiri_dagster.planning.backfill_hint import BackfillHint, PartitionKey
 from hakiri_dagster.planning.chunks import CursorRange, Extent, Part, Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema
+from hakiri_dagster.planning.horizon import Horizon, Lookback
 from hakiri_dagster.planning.parts import hull_of_extents
 
 SCHEMA = SourceSchema((Column("stream", "string"), Column("lsn", "bigint"), Column("what", "string")))
@@ -47,7 +56,7 @@ class StreamsTable:
         return [(stream, lsn, what) for stream, log in held.items() for lsn, what in log]
 
     def discover(
-        self, *, cursor: str | None, known: Known, spark: SparkProvider, recent: int | None = None
+        self, *, cursor: str | None, known: Known, spark: SparkProvider, lookback: Lookback = NO_LOOKBACK
     ) -> Discovery:
         parts = {part: self._extent(part) for part in self.hint.parts}
         return Discovery(SCHEMA, "numeric", hull_of_extents(parts.values()), parts=parts)
@@ -66,6 +75,7 @@ class StreamsTable:
         *,
         tallied: bool = False,
         twice: bool = False,
+        horizon: Horizon | None = None,
     ) -> Reading:
         self.reads(slices)
         found = [(*row, index) for index, one in enumerate(slices) for row in self._rows if _within(one, row)]

@@ -20,6 +20,7 @@ from hakiri_dagster.cli.check_command import TableDocument as CheckedTable
 from hakiri_dagster.cli.deliveries_command import DeliveryDocument
 from hakiri_dagster.cli.explain import document as plan_document
 from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
+from hakiri_dagster.cli.open_transactions import transaction_document
 from hakiri_dagster.cli.profile_command import ColumnDocument, ProfileDocument, ValueDocument
 from hakiri_dagster.cli.quarantine_commands import CountDocument, RowDocument, TableDocument
 from hakiri_dagster.cli.replay_command import HeldDocument, LeftDocument, ReplayDocument
@@ -29,7 +30,8 @@ from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.engine.doctor import Check
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.project import load_project
-from hakiri_dagster.planning.plan import Limits, ProjectPlan, TablePlan
+from hakiri_dagster.planning.horizon import OpenTransaction
+from hakiri_dagster.planning.plan import Limits, ProjectPlan, RereadStretch, TablePlan
 from tests.unit.docs.pages import ROOT, blocks, first_column, sections
 from tests.unit.docs.test_docs import COMMANDS, options
 
@@ -66,6 +68,9 @@ def test_all_commands_that_answer_json_show_it() -> None:
     assert told == {*ANSWERS, "run", "pipeline show"}  # told in words there
 
 
+OPEN = OpenTransaction("1")
+
+
 def keys(value: Any) -> Any:
     """What a document looks like: nested keys, without values."""
     match value:
@@ -95,7 +100,7 @@ def test_the_answer_of_validate(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_the_answer_of_plan() -> None:
-    table = TablePlan("shop", "orders", "public.orders", "upsert", is_new=True)
+    table = TablePlan("shop", "orders", "public.orders", "upsert", is_new=True, reread=RereadStretch(1, 2, (OPEN,)))
     plan = ProjectPlan((table,), (Limits("shop"),))
     assert keys(ANSWERS["plan"]) == keys(plan_document(plan))
 
@@ -112,6 +117,7 @@ def test_the_answer_of_status() -> None:
     nested = {"chunks": names(ChunkNumbers), "throughput": names(Throughput), "rewinds": [names(OpenRewind)]}
     nested |= {"deliveries": names(DeliveryNumbers), "errors": [names(TableError)]}
     nested["failed_chunks"] = [names(FailedChunk)]
+    nested["rereads"] = [keys({"table": None, "from": None, "because_of": [transaction_document(OPEN)]})]
     assert keys(ANSWERS["status"]) == names(PipelineStatus) | nested
 
 

@@ -125,12 +125,15 @@ def test_a_watermark_column_of_the_pipeline_concerns_only_tables_of_that_mode(lo
     ]
 
 
-def test_a_lag_of_a_mode_that_keeps_no_mark_is_told_of(read: Read) -> None:
-    text = HEAD + 'tables = [{ name = "a", load = { lag = "1h" } }]\n'
+def test_a_lag_of_a_mode_that_loads_the_whole_table_is_warned_of(read: Read) -> None:
+    text = HEAD + 'tables = [{ name = "a", load = { lag = "1h", mode = "truncate" } }]\n'
     reading = read(None, {"shop.toml": text})
     assert reading.problems == ()
     (warning,) = [w for w in reading.warnings if "lag" in w.message]
-    assert (warning.message, warning.column) == ("table `a`: `lag` has no effect, as its load mode is `append`", 34)
+    assert (warning.message, warning.column) == (
+        "table `a`: `lag` has no effect, as `truncate` loads the whole table",
+        34,
+    )
 
 
 def test_a_mirror_with_its_stream_is_accepted(load: Load) -> None:

@@ -426,6 +426,17 @@ def test_whatever_happens_times_end_up_in_the_target_exactly_once(data: st.DataO
     assert table.plan().states == ()
 
 
+def test_a_new_file_is_loaded_though_a_load_after_a_changed_window_found_nothing_before_its_rows() -> None:
+    table = SimulatedTable("numeric", now=10**9, window=10, files={})
+    _write(table, "b", "v0", (12,))
+    table.converge()
+    table.window = 7
+    table.converge()
+    _write(table, "a", "v1", (11,))
+    table.converge()
+    table.assert_equal_to_source()
+
+
 @settings(max_examples=300)
 @given(st.data())
 def test_whatever_happens_to_files_their_rows_end_up_in_the_windows_exactly_once(data: st.DataObject) -> None:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 from hakiri_dagster.planning.chunks import Chunk, CursorRange, Extent, Interval
 from hakiri_dagster.planning.due import due_slices
+from hakiri_dagster.planning.horizon import CursorHistory, Horizon, SourceTransactions
 from hakiri_dagster.planning.progress import Progress
-from hakiri_dagster.planning.states import ChunkState
+from hakiri_dagster.planning.states import ChunkState, committed_cursor
 
 NOW = datetime(2026, 11, 18, tzinfo=UTC)
 CHUNKS = [Chunk(f"{lower}", CursorRange(Interval(lower, lower + 10))) for lower in (0, 10, 20)]
@@ -50,3 +51,48 @@ def test_within_the_lag_all_is_read_again_when_a_row_has_come_late() -> None:
 def test_what_was_read_again_since_is_not_owed_once_more() -> None:
     states = [done(0, 10), done(10, 20, "25/1/None/None/8"), done(20, 25)]
     assert owed(states, Progress(25, lag=12), recent=8) == [(20, 30)]
+
+
+class TestALagOfLoadsInAnyOrder:
+    """It reaches back from the highest mark of a chunk; what the source says of the stretch shows late rows."""
+
+    SAID = "25/1/None/None"
+
+    def owed(
+        self, states: list[ChunkState], stretch: str = "4/1", safe: int = 25
+    ) -> list[tuple[int | None, int | None]]:
+        extent = Extent(1, 25, 0, rows_at_upper=1, fingerprints=((13, stretch),))
+        horizon = Horizon(SourceTransactions(0, "db"), CursorHistory(), safe)
+        due = due_slices(CHUNKS, states, extent, kind="numeric", now=NOW, horizon=horizon, lag=12)
+        bounds = [one.slice.bounds for one in due.slices]
+        return [(b.interval.lower, b.interval.upper) for b in bounds if isinstance(b, CursorRange)]
+
+    def loaded(self, stretch: str) -> list[ChunkState]:
+        said = f"{self.SAID}|13:{stretch}"
+        return [done(0, 10, said), done(10, 20, said), done(20, 25, said)]
+
+    def test_nothing_is_owed_while_the_stretch_is_as_it_was(self) -> None:
+        assert self.owed(self.loaded("4/1")) == []
+
+    def test_what_lies_within_it_is_read_again_when_the_stretch_has_changed(self) -> None:
+        assert self.owed(self.loaded("3/1")) == [(13, 20), (20, 30)]
+
+    def test_a_window_that_open_transactions_may_add_to_is_not_complete(self) -> None:
+        extent = Extent(1, 25, 0, rows_at_upper=1)
+        horizon = Horizon(SourceTransactions(0, "db"), CursorHistory(), 14)
+        due = due_slices(CHUNKS, [], extent, kind="numeric", now=NOW, horizon=horizon)
+        assert [(one.key, one.settles, committed_cursor(one, 19)) for one in due.slices] == [
+            ("0", True, 10),
+            ("10", False, 14),
+            ("20", False, 20),
+        ]
+
+    def test_where_nothing_is_known_to_be_complete_all_stays_to_be_read_again(self) -> None:
+        extent = Extent(1, 25, 0, rows_at_upper=1)
+        horizon = Horizon(SourceTransactions(0, "db"), CursorHistory(), None)
+        due = due_slices(CHUNKS, [], extent, kind="numeric", now=NOW, horizon=horizon)
+        assert [(one.settles, committed_cursor(one, 19)) for one in due.slices] == [
+            (False, 0),
+            (False, 10),
+            (False, 20),
+        ]

@@ -10,9 +10,11 @@ from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, Target
 from hakiri_dagster.destinations.postgres.catalog import Found, stored_name
 from hakiri_dagster.destinations.postgres.connection import relation
 from hakiri_dagster.destinations.postgres.conversion import kind_of
+from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
 from hakiri_dagster.destinations.postgres.marks import AT, DELETED, marks_of
 from hakiri_dagster.destinations.postgres.modes.candidate_rows import STAGED, same_key
 from hakiri_dagster.destinations.postgres.modes.contract import Work
+from hakiri_dagster.destinations.postgres.modes.read_again import is_read_again
 from hakiri_dagster.destinations.postgres.types import parse_type
 from hakiri_dagster.manifest.tables import Table
 
@@ -90,10 +92,21 @@ def mark_flagged(work: Work, key: Sequence[str], at: sql.Composable, staged: sql
 
 
 def not_deleted_after(work: Work, key: Sequence[str], at: sql.Composable) -> sql.Composable:
-    """A row without a cursor is older than any other."""
+    """A row without a cursor is older than any other. A delete in a stretch that is read again may be taken back."""
+    cursor = work.load.table.cursor
+    mark_at = sql.SQL("mark.{}").format(AT)
+    again = is_read_again(work, mark_at, None if cursor is None else cursor_type(work.load.target, cursor))
     return sql.SQL(
-        "NOT EXISTS (SELECT FROM {} AS mark WHERE {} AND mark.{} AND ({at} IS NULL OR mark.{} > {at}))"
-    ).format(marks_of(work.load.table), same_key(key, "mark", "staged"), DELETED, AT, at=at)
+        "NOT EXISTS (SELECT FROM {marks} AS mark WHERE {same_key} AND mark.{deleted} "
+        "AND ({at} IS NULL OR {mark_at} > {at}) AND NOT {again})"
+    ).format(
+        marks=marks_of(work.load.table),
+        same_key=same_key(key, "mark", "staged"),
+        deleted=DELETED,
+        mark_at=mark_at,
+        at=at,
+        again=sql.SQL("false") if again is None else again,
+    )
 
 
 def delete_missing(work: Work, key: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
 )
 from hakiri_dagster.destinations.postgres.modes.content import content_of
 from hakiri_dagster.destinations.postgres.modes.contract import InTransaction, Mode, Work
+from hakiri_dagster.destinations.postgres.modes.contradicted_versions import remove_contradicted
 from hakiri_dagster.destinations.postgres.modes.history import take_in
 from hakiri_dagster.destinations.postgres.modes.key_objections import (
     column_objections,
@@ -115,7 +116,7 @@ class Scd2(Mode):
         keep_one_row_a_key(work, (*versions.key, *([versions.cursor] if versions.cursor else [])))
         moment = _begin(work)
         if versions.cursor is not None:
-            merge_staged(work, lambda staged: take_in(versions, _at_their_times(versions, staged)))
+            merge_staged(work, lambda staged: _take_in_at_their_times(versions, staged))
             keep_last(work, versions.key)
         if table.whole_table or versions.cursor is None:
             merge_staged(work, lambda staged: take_in(versions, _as_of_now(versions, moment, staged)))
@@ -157,6 +158,12 @@ def _versions(work: Work) -> Versions:
         content=content_of((column for column in columns if column not in left_out), types),
         cursor=cursor,
     )
+
+
+def _take_in_at_their_times(versions: Versions, staged: sql.Composable) -> None:
+    fresh = _at_their_times(versions, staged)
+    remove_contradicted(versions, fresh, STAGED)
+    take_in(versions, fresh)
 
 
 def _at_their_times(versions: Versions, staged: sql.Composable) -> sql.Composed:

@@ -11,6 +11,7 @@ from hakiri_dagster.destinations.contract import LOAD_ID_COLUMN, PROVENANCE_COLU
 from hakiri_dagster.destinations.postgres import marks
 from hakiri_dagster.destinations.postgres.catalog import Found, base_types, stored_name
 from hakiri_dagster.destinations.postgres.connection import Connection, names, relation
+from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
 from hakiri_dagster.destinations.postgres.modes import deletes
 from hakiri_dagster.destinations.postgres.modes.candidate_rows import (
     cursor_of,
@@ -28,6 +29,7 @@ from hakiri_dagster.destinations.postgres.modes.key_objections import (
     partition_objections,
 )
 from hakiri_dagster.destinations.postgres.modes.merging import merge_staged
+from hakiri_dagster.destinations.postgres.modes.read_again import is_published_by_table, is_read_again
 from hakiri_dagster.manifest.tables import Table
 
 
@@ -144,11 +146,14 @@ class Upsert(Mode):
         cursor = cursor_of(work)
         if cursor is None:
             return _not_loaded_later(work)
-        return [
-            sql.SQL("({stored} IS NULL OR {new} >= {stored})").format(
-                stored=in_order(work, "stored", cursor), new=in_order(work, new, cursor)
-            )
+        stored = in_order(work, "stored", cursor)
+        newer = [
+            sql.SQL("{stored} IS NULL OR {new} >= {stored}").format(stored=stored, new=in_order(work, new, cursor))
         ]
+        again = is_read_again(work, stored, cursor_type(work.load.target, cursor))
+        if again is not None:
+            newer.append(sql.SQL("({} AND {})").format(again, is_published_by_table(work, "stored")))
+        return [sql.SQL("({})").format(sql.SQL(" OR ").join(newer))]
 
 
 def _not_loaded_later(work: Work) -> list[sql.Composable]:

@@ -7,6 +7,7 @@ import pytest
 from hakiri_dagster.connectors.contract import Known
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import CursorRange, Interval, NullCursor
+from hakiri_dagster.planning.horizon import CursorHistory, Lookback, Reread
 
 from .conftest import Source, no_spark, parts_of
 
@@ -55,14 +56,34 @@ def test_rows_dated_after_now_do_not_hide_the_newest_of_today(source: Source, ki
     assert (extent.upper_by_now, extent.rows_at_upper_by_now) == (micros(2024, 1, 1), 2)
 
 
-def test_rows_close_to_the_newest_by_now_are_counted_when_that_is_asked(source: Source) -> None:
-    source.run(
-        "CREATE TABLE t (at timestamptz)",
-        "INSERT INTO t VALUES ('2099-01-01'), ('2024-01-03'), ('2024-01-02'), ('2024-01-01 23:59:59.999999'), (NULL)",
-    )
-    table = source.table("t")
-    told = [table.discover(cursor="at", known=Known(), spark=no_spark, recent=n) for n in (None, 0, DAY, DAY + 1)]
-    assert [found.extent and found.extent.rows_recent for found in told] == [None, 1, 2, 3]
+@pytest.mark.parametrize(
+    "kind", ["timestamptz", "timestamp", "date", "bigint", "smallint", "oid", "numeric", "numeric(9,2)"]
+)
+def test_a_stretch_that_is_read_again_shows_rows_that_come_go_or_move(source: Source, kind: str) -> None:
+    is_number = kind.startswith(("big", "small", "oid", "num"))
+    value = (lambda n: str(n)) if is_number else (lambda n: f"'2024-01-{n:02}'")
+    lower = 10 if is_number else micros(2024, 1, 10)
+    source.run(f"CREATE TABLE t (at {kind})", *(f"INSERT INTO t VALUES ({value(n)})" for n in (1, 10, 12, 14)))
+    lookback = Lookback(CursorHistory(reread=Reread(lower)), judges=False)
+
+    def fingerprint() -> str:
+        extent = source.table("t").discover(cursor="at", known=Known(), spark=no_spark, lookback=lookback).extent
+        assert extent is not None
+        ((found, text),) = extent.fingerprints
+        assert found == lower
+        return text
+
+    seen = [fingerprint()]
+    for change in (
+        f"INSERT INTO t VALUES ({value(11)})",
+        f"UPDATE t SET at = {value(13)} WHERE at = {value(12)}",
+        f"DELETE FROM t WHERE at = {value(13)}",
+    ):
+        source.run(change)
+        seen.append(fingerprint())
+    assert len(set(seen)) == 4
+    source.run(f"UPDATE t SET at = {value(2)} WHERE at = {value(1)}")
+    assert fingerprint() == seen[-1], "what lies before the stretch is not in it"
 
 
 @pytest.mark.parametrize(("kind", "values", "expected"), [

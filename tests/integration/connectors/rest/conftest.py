@@ -13,6 +13,7 @@ from hakiri_dagster.connectors.contract import MALFORMED_COLUMN, Discovery, Know
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.connector import REST
 from hakiri_dagster.planning.chunks import Bounds, Chunk, Slice, WholeTable
+from hakiri_dagster.planning.horizon import Lookback
 
 LABEL = "api/things"
 
@@ -45,7 +46,9 @@ class Source:
         )
 
     def discover(self, cursor: str | None = None, known: Known | None = None, recent: int | None = None) -> Discovery:
-        return self.table().discover(cursor=cursor, known=known or Known(), spark=no_spark, recent=recent)
+        return self.table().discover(
+            cursor=cursor, known=known or Known(), spark=no_spark, lookback=Lookback(lag=recent, judges=False)
+        )
 
     def read(self, found: Discovery, cursor: str | None = None, *bounds: Bounds) -> Reading:
         assert found.schema is not None

@@ -1,0 +1,186 @@
+"""Rows of transactions that were open while a load read: whatever stamped them, the next load brings them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from hakiri_dagster.cli.explain import document, explain
+
+from .conftest import ShopProject
+
+MODES: dict[str, dict[str, Any]] = {
+    "append": {"incremental": "created_at", "load": {"mode": "append"}},
+    "by_id": {"incremental": "id", "load": {"mode": "append"}, "backfill": {"window": 3}},
+    "watermark": {"load": {"mode": "incremental_watermark", "watermark_column": "id"}},
+    "upsert": {"incremental": "created_at", "primary_key": ["id"], "load": {"mode": "upsert"}},
+    "history": {"incremental": "created_at", "primary_key": ["id"], "load": {"mode": "scd2"}},
+}
+TABLE = """
+CREATE TABLE src.{name} (
+    id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now(), body text);
+CREATE INDEX ON src.{name} (created_at);
+INSERT INTO src.{name} (created_at, body) SELECT now() - n * interval '1 day', 'old' FROM generate_series(1, 5) n;
+"""
+
+
+@dataclass
+class Busy:
+    shop: ShopProject
+    sessions: ExitStack
+
+    def session(self) -> Connection:
+        return self.sessions.enter_context(psycopg.connect(self.shop.url))
+
+    def write(self, connection: Connection, body: str) -> None:
+        for name in MODES:
+            connection.execute(f"INSERT INTO src.{name} (body) VALUES (%s)".encode(), (body,))
+
+    def differences(self) -> dict[str, tuple[Any, ...]]:
+        """What the target lacks, and what it has beyond the source, by table."""
+        found = {}
+        for name in MODES:
+            current = " WHERE is_current" if name == "history" else ""
+            source = self.shop.rows(f"SELECT id, created_at, body FROM src.{name}")
+            target = self.shop.rows(f"SELECT id, created_at, body FROM raw.{name}{current}")
+            if sorted(source) != sorted(target):
+                found[name] = (set(source) - set(target), set(target) - set(source), len(target))
+        return found
+
+
+@pytest.fixture
+def busy(shop: ShopProject) -> Iterator[Busy]:
+    shop.execute("CREATE SCHEMA src")
+    for name in MODES:
+        shop.execute(TABLE.format(name=name))
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+            "tables": [{"name": name, **declared} for name, declared in MODES.items()],
+        }
+    )
+    with ExitStack() as sessions:
+        yield Busy(shop, sessions)
+
+
+def loaded(told: dict[str, Any]) -> dict[str, int]:
+    return {name: table["chunks"]["done"] for name, table in told.items() if table["chunks"]["done"]}
+
+
+def test_a_transaction_that_commits_after_later_ones_were_read_is_not_lost(busy: Busy) -> None:
+    shop = busy.shop
+    early, rolled_back = busy.session(), busy.session()
+    busy.write(early, "early")
+    busy.write(rolled_back, "never")
+    late = busy.session()
+    busy.write(late, "late")
+    late.commit()
+    shop.apply()
+    assert set(busy.differences()) == set(), "what is open is not there yet, on both sides"
+    early.commit()
+    rolled_back.rollback()
+    assert set(loaded(shop.apply())) == set(MODES)
+    assert busy.differences() == {}
+    shop.apply()
+    assert loaded(shop.apply()) == {}, "once all have ended, nothing is read again"
+    assert busy.differences() == {}
+
+
+def test_while_a_transaction_stays_open_nothing_is_read_again_without_a_change(busy: Busy) -> None:
+    shop = busy.shop
+    early = busy.session()
+    busy.write(early, "early")
+    late = busy.session()
+    busy.write(late, "late")
+    late.commit()
+    shop.apply()
+    assert loaded(shop.apply()) == {}
+    busy.write(late, "later")
+    late.commit()
+    assert set(loaded(shop.apply())) == set(MODES)
+    early.commit()
+    shop.apply()
+    assert busy.differences() == {}
+
+
+def test_a_row_that_moves_back_while_it_is_read_again_ends_as_the_source_has_it(busy: Busy) -> None:
+    """Of two transactions that change a row, the one that began first may be the one that commits last."""
+    shop = busy.shop
+    first, second = busy.session(), busy.session()
+    first.execute("SELECT now()")  # its time is taken
+    second.execute("SELECT pg_sleep(0.01)")
+    change = "UPDATE src.{} SET body = %s, created_at = now() WHERE id = 3"
+    for name in ("upsert", "history"):
+        second.execute(change.format(name).encode(), ("second",))
+    second.commit()
+    shop.apply()
+    assert busy.differences() == {}
+    for name in ("upsert", "history"):
+        first.execute(change.format(name).encode(), ("first",))
+    first.commit()
+    shop.apply()
+    assert busy.differences() == {}
+    versions = shop.rows("SELECT body, valid_to IS NULL FROM raw.history WHERE id = 3 ORDER BY valid_from")
+    assert versions == [("first", True)]
+
+
+class TestATransactionThatStaysOpenForLong:
+    @pytest.fixture
+    def held_back(self, shop: ShopProject) -> Iterator[ShopProject]:
+        shop.execute("CREATE SCHEMA src")
+        shop.execute(TABLE.format(name="orders"))
+        with psycopg.connect(shop.url, application_name="report") as session:
+            session.execute("INSERT INTO src.orders (body) VALUES ('early'); SELECT pg_sleep(1.1)")
+            shop.execute("INSERT INTO src.orders (body) VALUES ('late')")
+            yield shop
+            session.commit()
+
+    def declare(self, shop: ShopProject, on_max_lag: str) -> None:
+        shop.manifest(
+            {
+                "id": "shop",
+                "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+                "incremental": "created_at",
+                "backfill": {"window": "1d"},
+                "load": {"mode": "append", "max_lag": "1s", "on_max_lag": on_max_lag},
+                "tables": ["orders"],
+            }
+        )
+
+    def plan(self, shop: ShopProject) -> tuple[str, dict[str, Any]]:
+        with shop.runtime() as runtime:
+            plan = runtime.plan(runtime.project.tables).plan
+            return explain(plan), document(plan)["pipelines"][0]["tables"][0]
+
+    def test_is_named_in_the_plan_the_status_and_an_alert_and_loads_go_on(self, held_back: ShopProject) -> None:
+        shop = held_back
+        self.declare(shop, "warn")
+        shop.apply()
+        assert "late" in shop.column("orders", "body")
+        text, told = self.plan(shop)
+        assert "has been in a transaction at the source for 0:00:" in text
+        (transaction,) = told["reread"]["because_of"]
+        assert (transaction["application"], transaction["state"]) == ("report", "idle in transaction")
+        with shop.runtime() as runtime:
+            (alert,) = runtime.audit.alerts.newest()
+            assert (alert.kind, alert.details["application"]) == ("long_transaction", "report")
+            assert alert.details["pid"] == transaction["pid"]
+            reread = runtime.audit.cursor_history.of_table("shop", "orders").reread
+            assert reread is not None
+            assert [one.pid for one in reread.because_of] == [transaction["pid"]]
+
+    def test_may_be_waited_for(self, held_back: ShopProject) -> None:
+        shop = held_back
+        self.declare(shop, "wait")
+        shop.apply()
+        assert set(shop.column("orders", "body")) == {"old"}, "windows that are complete are loaded"
+        text, told = self.plan(shop)
+        assert "wait for its end" in text
+        assert told["chunks"]["pending"] == 1

@@ -1,0 +1,261 @@
+"""Up to where a cursor is complete, by the transactions that were open when it was read."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hakiri_dagster.planning.horizon import (
+    DEFAULT_LOOKBACK,
+    DEFAULT_LOOKBACK_IDS,
+    EARLIEST_STAMP,
+    MARGIN,
+    CursorHistory,
+    Horizon,
+    OpenTransaction,
+    SourceTransactions,
+    UnknownHorizon,
+    judge_horizon,
+    may_be_awaited,
+)
+from hakiri_dagster.planning.windows import HOUR, MINUTE
+
+NOW = 1_800_000_000_000_000
+UNKNOWN = UnknownHorizon("hidden", "GRANT")
+
+
+def session(pid: int, began_at: int = NOW - MINUTE) -> OpenTransaction:
+    return OpenTransaction(f"{pid}", began_at, pid, user="app")
+
+
+def prepared(gid: str, began_at: int = NOW - MINUTE) -> OpenTransaction:
+    return OpenTransaction(f"prepared/{gid}", began_at, user="app", prepared=gid)
+
+
+def at(clock: int, *open_: OpenTransaction, unknown: UnknownHorizon | None = None) -> SourceTransactions:
+    return SourceTransactions(clock, "db", open_, unknown)
+
+
+def judge(before: Horizon | None, transactions: SourceTransactions, upper: int, kind: str = "numeric") -> Horizon:
+    history = CursorHistory() if before is None else before.history
+    return judge_horizon(history, transactions, upper, kind, saved_now=transactions.clock)  # type: ignore[arg-type]
+
+
+def test_without_an_open_transaction_all_that_was_seen_is_complete() -> None:
+    assert judge(None, at(NOW), 100).safe == 100
+
+
+def test_what_was_seen_beside_an_open_transaction_is_complete_once_that_has_ended() -> None:
+    first = judge(None, at(NOW, session(1)), 100)
+    assert first.safe is None, "of a number nothing tells how far it was when the transaction began"
+    second = judge(first, at(NOW + 1, session(1), session(2)), 200)
+    assert second.safe is None
+    third = judge(second, at(NOW + 2, session(2)), 300)
+    assert third.safe == 100
+    fourth = judge(third, at(NOW + 3, session(3)), 400)
+    assert fourth.safe == 300
+    assert judge(fourth, at(NOW + 4), 500).safe == 500
+
+
+def test_a_backend_that_is_used_again_is_another_transaction() -> None:
+    first = judge(None, at(NOW, session(1)), 100)
+    assert judge(first, at(NOW + 1, replace(session(1), key="1 again")), 200).safe == 100
+
+
+def test_a_time_is_complete_up_to_an_hour_before_the_oldest_transaction_where_nothing_was_seen_before() -> None:
+    oldest = session(1, NOW - 3 * HOUR)
+    assert judge(None, at(NOW, oldest, session(2)), NOW - 1, "timestamp").safe == NOW - 3 * HOUR - EARLIEST_STAMP
+    waiting = prepared("x", NOW - 3 * HOUR)
+    expected = NOW - 3 * HOUR - DEFAULT_LOOKBACK - EARLIEST_STAMP
+    assert judge(None, at(NOW, waiting), NOW - 1, "timestamp").safe == expected
+
+
+def test_a_time_of_the_last_second_is_not_complete_yet() -> None:
+    """The server lists a transaction a moment after it has taken its time."""
+    assert judge(None, at(NOW), NOW - 10, "timestamp").safe == NOW - MARGIN
+    assert judge(None, at(NOW), NOW - HOUR, "timestamp").safe == NOW - HOUR
+
+
+def test_a_transaction_that_is_prepared_after_it_was_seen_is_still_open() -> None:
+    first = judge(None, at(NOW, session(1), session(2)), 100)
+    second = judge(first, at(NOW + 1, session(2), prepared("a")), 200)
+    third = judge(second, at(NOW + 2, prepared("a")), 300)
+    assert third.safe is None
+    fourth = judge(third, at(NOW + 3, session(4), prepared("b")), 400)
+    assert fourth.safe == 300, "what is prepared now began after the third survey"
+
+
+def test_where_open_transactions_cannot_be_listed_they_are_taken_to_last_some_minutes() -> None:
+    first = judge(None, at(NOW, unknown=UNKNOWN), 100_000)
+    assert first.safe == 100_000 - DEFAULT_LOOKBACK_IDS
+    second = judge(first, at(NOW + DEFAULT_LOOKBACK - 1, unknown=UNKNOWN), 200_000)
+    assert second.safe == 200_000 - DEFAULT_LOOKBACK_IDS
+    assert judge(second, at(NOW + DEFAULT_LOOKBACK + 1, unknown=UNKNOWN), 300_000).safe == 100_000
+    time = judge(None, at(NOW, unknown=UNKNOWN), NOW - 1, "timestamp")
+    assert time.safe == NOW - DEFAULT_LOOKBACK
+
+
+def test_what_was_seen_without_the_list_is_not_made_exact_by_a_later_list() -> None:
+    first = judge(None, at(NOW, unknown=UNKNOWN), 100)
+    assert judge(first, at(NOW + 1, session(9)), 200).safe is None
+    assert judge(first, at(NOW + DEFAULT_LOOKBACK + 1, session(9)), 200).safe == 100
+
+
+def test_a_declared_lag_takes_the_place_of_the_default() -> None:
+    horizon = judge_horizon(CursorHistory(), at(NOW, unknown=UNKNOWN), 100, "numeric", trusts_lag=True)
+    assert horizon.safe == 100
+    reread = horizon.reread(100, 30)
+    assert reread is not None
+    assert reread.lower == 70
+
+
+def test_another_database_begins_a_history_of_its_own() -> None:
+    first = judge(None, at(NOW, session(1)), 100)
+    moved = dataclasses.replace(at(NOW + 1, session(5)), place="elsewhere")
+    assert judge(first, moved, 200).safe is None
+
+
+def test_a_clock_that_went_back_takes_back_what_may_come_there_again() -> None:
+    first = judge(None, at(NOW), NOW - HOUR, "timestamp")
+    later = judge_horizon(first.history, at(NOW - HOUR), NOW - HOUR, "timestamp", saved_now=NOW + 5 * MINUTE)
+    assert later.clock_went_back_to == NOW - HOUR - 6 * MINUTE
+    assert later.safe == NOW - HOUR - MARGIN
+    replica = dataclasses.replace(at(NOW - HOUR), is_replica=True)
+    assert judge(first, replica, 100, "timestamp").clock_went_back_to is None, "replicas are behind each other"
+
+
+def test_the_stretch_that_is_read_again_begins_at_what_is_complete_less_the_lag() -> None:
+    horizon = judge(None, at(NOW), 100)
+    assert horizon.reread(100, None) is None
+    assert horizon.reread(None, 5) is None
+    held_back = judge(judge(None, at(NOW, session(1)), 100), at(NOW + 1, session(2)), 200)
+    reread = held_back.reread(200, 10)
+    assert reread is not None
+    assert (reread.lower, [one.pid for one in reread.because_of]) == (90, [2])
+
+
+def test_only_transactions_that_may_end_soon_are_awaited() -> None:
+    young, old = session(1, NOW - 1), session(2, NOW - HOUR)
+    assert may_be_awaited(judge(None, at(NOW, young), 100), MINUTE)
+    assert not may_be_awaited(judge(None, at(NOW), 100), MINUTE)
+    assert not may_be_awaited(judge(None, at(NOW, young, old), 100), MINUTE)
+    assert not may_be_awaited(judge(None, at(NOW, prepared("x", NOW)), 100), MINUTE)
+    known = judge(judge(None, at(NOW - 1), 50), at(NOW, young), 100)
+    assert not may_be_awaited(known, MINUTE), "an earlier position is complete"
+
+
+def test_the_history_stays_small_while_a_transaction_stays_open() -> None:
+    horizon = judge(None, at(NOW, session(1)), 0)
+    for minute in range(1, 500):
+        horizon = judge(horizon, at(NOW + minute * MINUTE, session(1), session(minute + 1)), minute)
+    positions = [one.position for one in horizon.history.observations]
+    assert len(positions) <= 24
+    assert (positions[0], positions[-1]) == (0, 499)
+    assert judge(horizon, at(NOW + HOUR * 24, session(499)), 999).safe is not None
+
+
+Steps = tuple[tuple[str, int], ...]
+
+
+@dataclass
+class Simulation:
+    """A source whose numbers are drawn in order and become visible when their transactions commit."""
+
+    drawn: int = 0
+    open: dict[int, list[int]] = field(default_factory=dict)
+    prepared: dict[str, list[int]] = field(default_factory=dict)
+    visible: set[int] = field(default_factory=set)
+    began: int = 0
+    target: dict[int, int] = field(default_factory=dict)
+    mark: int = 0
+    loads: int = 0
+    horizon: Horizon | None = None
+    clock: int = NOW
+
+    def step(self, what: str, which: int) -> None:
+        self.clock += 1
+        if what == "begin":
+            self.began += 1
+            self.open[self.began] = []
+        elif what == "load":
+            self.load()
+        elif what.endswith("prepared") and self.prepared:
+            rows = self.prepared.pop(sorted(self.prepared)[which % len(self.prepared)])
+            self.visible |= set(rows) if what == "commit prepared" else set()
+        elif self.open and not what.endswith("prepared"):
+            key = sorted(self.open)[which % len(self.open)]
+            if what == "draw":
+                self.drawn += 1
+                self.open[key].append(self.drawn)
+                return
+            rows = self.open.pop(key)
+            if what == "prepare":
+                self.prepared[f"{key}"] = rows
+            elif what == "commit":
+                self.visible |= set(rows)
+
+    def load(self, between: Steps = (), mistake: str = "") -> None:
+        """As a run does it: the extent, the list of transactions, the rows, and then the mark."""
+        upper = max(self.visible, default=None)
+        if mistake != "transactions are listed after the rows were read":
+            self.judge(upper)
+        rows = {row for row in self.visible if row >= self.mark}
+        for what, which in between:
+            self.step(what, which)
+        if mistake == "transactions are listed after the rows were read":
+            self.judge(upper)
+        self.target = {row: load for row, load in self.target.items() if row < self.mark}
+        self.loads += 1
+        self.target |= dict.fromkeys(rows, self.loads)
+        highest = max(rows, default=self.mark)
+        assert self.horizon is not None
+        safe = -1 if self.horizon.safe is None else self.horizon.safe
+        if mistake == "the highest cursor is trusted":
+            safe = highest
+        self.mark = max(self.mark, min(highest, safe))
+
+    def judge(self, upper: int | None) -> None:
+        sessions = [session(key) for key in self.open]
+        transactions = at(self.clock, *sessions, *(prepared(gid) for gid in self.prepared))
+        history = CursorHistory() if self.horizon is None else self.horizon.history
+        self.horizon = judge_horizon(history, transactions, upper, "numeric", saved_now=self.clock)
+
+
+STEPS = ("begin", "draw", "draw", "commit", "rollback", "prepare", "commit prepared", "rollback prepared")
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_however_transactions_end_no_row_is_lost(data: st.DataObject) -> None:
+    source = Simulation()
+    steps = st.tuples(st.sampled_from(STEPS), st.integers(0, 5))
+    for _ in range(data.draw(st.integers(1, 12))):
+        for what, which in data.draw(st.lists(steps, max_size=8)):
+            source.step(what, which)
+        source.load(tuple(data.draw(st.lists(steps, max_size=3))))
+    for what in ("commit", "commit prepared"):
+        while source.open if what == "commit" else source.prepared:
+            source.step(what, 0)
+    source.load()
+    assert set(source.target) == source.visible
+
+
+@pytest.mark.parametrize(
+    ("mistake", "lost"),
+    [
+        ("", set()),
+        ("the highest cursor is trusted", {1}),
+        ("transactions are listed after the rows were read", {1}),
+    ],
+)
+def test_a_row_whose_transaction_commits_while_later_ones_are_read(mistake: str, lost: set[int]) -> None:
+    source = Simulation()
+    for what, which in (("begin", 0), ("draw", 0), ("begin", 0), ("draw", 1), ("commit", 1)):
+        source.step(what, which)
+    source.load((("commit", 0),), mistake)
+    source.load()
+    assert source.visible - set(source.target) == lost
