@@ -13,7 +13,12 @@ from hakiri_dagster.destinations.contract import BadRow, Load
 from hakiri_dagster.destinations.postgres import fence
 from hakiri_dagster.destinations.postgres.catalog import schema_exists, stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
+from hakiri_dagster.destinations.postgres.conversion import kind_of
+from hakiri_dagster.destinations.postgres.cursor_bounds import within_intervals
+from hakiri_dagster.destinations.postgres.cursor_order import cursor_type
 from hakiri_dagster.destinations.postgres.earlier_loads import replaced_by
+from hakiri_dagster.destinations.postgres.types import parse_type
+from hakiri_dagster.planning.chunks import CursorRange
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS {table} (
@@ -53,11 +58,12 @@ DELETE FROM {table}
 WHERE "pipelineId" = %(pipeline)s AND "nodeId" = %(table)s AND (target IS NULL OR target = %(target)s)
 """
 
-# What earlier tries of this slice set aside, and what the loads of its chunk had that this one replaces. Rows of other
-# published slices of the chunk stay: their lines are not read again.
+# What earlier tries of this slice set aside, and what the loads of its chunk had that this one replaces; of loads that
+# it replaces in part, the rows that it reads again. Rows of other published slices of the chunk stay.
 _FORGET: LiteralString = f"""{_OF_TABLE}
-  AND "chunkKey" = %(chunk)s
-  AND ("loadId" = ANY(%(replaced)s) OR NOT EXISTS (SELECT FROM hakiri.ledger WHERE load_id = "loadId"))
+  AND ("chunkKey" = %(chunk)s
+       AND ("loadId" = ANY(%(replaced)s) OR NOT EXISTS (SELECT FROM hakiri.ledger WHERE load_id = "loadId"))
+       OR "loadId" = ANY(%(partly)s) AND {{read_again}})
 """
 
 _FORGET_REPLACED: LiteralString = f"""{_OF_TABLE}
@@ -132,18 +138,41 @@ def forget_replaced(connection: Connection, load: Load, replaced: Collection[int
 
 
 def _forget(connection: Connection, load: Load) -> None:
-    _delete(connection, load, _FORGET, replaced_by(connection, load).superseded)
+    replaced = replaced_by(connection, load)
+    _delete(connection, load, _FORGET, replaced.superseded, replaced.partly)
 
 
-def _delete(connection: Connection, load: Load, statement: LiteralString, replaced: Collection[int]) -> None:
+def _is_read_again(load: Load) -> sql.Composable:
+    """The condition that the cursor of a quarantined row lies within the slice, by the row's JSON."""
+    bounds, cursor = load.slice.bounds, load.table.cursor
+    kind = None if cursor is None else cursor_type(load.target, cursor)
+    if not isinstance(bounds, CursorRange) or cursor is None or kind is None:
+        return sql.SQL("false")
+    column = sql.SQL('("row" ->> {})::{}').format(sql.Literal(cursor), sql.SQL("numeric" if _is_number(kind) else kind))
+    return within_intervals(column, kind, [bounds.interval])
+
+
+def _is_number(column_type: str) -> bool:
+    kept = parse_type(column_type)
+    return kept is not None and kind_of(kept) in ("integer", "numeric", "float")
+
+
+def _delete(
+    connection: Connection,
+    load: Load,
+    statement: LiteralString,
+    replaced: Collection[int],
+    partly: Collection[int] = (),
+) -> None:
     connection.execute(
-        sql.SQL(statement).format(table=relation(*load.table.quarantine_table)),
+        sql.SQL(statement).format(table=relation(*load.table.quarantine_table), read_again=_is_read_again(load)),
         {
             "pipeline": load.table.pipeline_id,
             "table": load.table.name,
             "target": target_of(load.table),
             "chunk": load.slice.chunk.key,
             "replaced": list(replaced),
+            "partly": list(partly),
         },
     )
 

@@ -184,3 +184,29 @@ class TestATransactionThatStaysOpenForLong:
         text, told = self.plan(shop)
         assert "wait for its end" in text
         assert told["chunks"]["pending"] == 1
+
+
+@pytest.mark.parametrize(
+    ("cursor", "kind"), [("id", "bigint"), ("at", "timestamptz"), ("at", "timestamp"), ("at", "date")]
+)
+def test_a_quarantined_row_that_is_read_again_is_quarantined_once(shop: ShopProject, cursor: str, kind: str) -> None:
+    at = "bigint" if cursor == "id" else kind
+    shop.execute(
+        f"CREATE SCHEMA src; CREATE TABLE src.orders (id bigint, at {'date' if cursor == 'id' else at}, body text)"
+    )
+    shop.execute("INSERT INTO src.orders VALUES (1, '2024-01-01', 'good'), (2, '2024-01-02', 'bad')")
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+            "incremental": cursor,
+            "load": {"mode": "append"},
+            "validate": {"rowLevel": [{"type": "oneOf", "field": "body", "values": ["good"], "onFail": "skip"}]},
+            "tables": ["orders"],
+        }
+    )
+    shop.apply()
+    shop.execute("INSERT INTO src.orders VALUES (3, '2024-01-03', 'good'), (4, '2024-01-04', 'bad')")
+    shop.apply()
+    assert shop.column("orders", "id") == [1, 3]
+    assert shop.rows("SELECT \"row\" ->> 'id' FROM hakiri.quarantine_shop_orders ORDER BY 1") == [("2",), ("4",)]
