@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hakiri_dagster.planning.chunks import CursorKind
-from hakiri_dagster.planning.windows import HOUR, MINUTE
+from hakiri_dagster.planning.windows import DAY, HOUR, MINUTE
 
 DEFAULT_LOOKBACK: Final = 5 * MINUTE
 """How long a transaction is assumed to last at most where the open ones cannot be listed."""
@@ -24,6 +24,8 @@ DEFAULT_LOOKBACK_IDS: Final = 10_000
 """The same for a number, before any observation is that old."""
 EARLIEST_STAMP: Final = HOUR
 """How long before its transaction began a row may be stamped, where no observation tells how far the cursor was."""
+FARTHEST_ZONE: Final = 14 * HOUR
+"""How far a time without a zone may be from UTC, as which it is read."""
 MARGIN: Final = 1_000_000
 """A transaction takes its time a moment before the server lists it."""
 _CLOCK_TOLERANCE: Final = MARGIN
@@ -167,13 +169,14 @@ def judge_horizon(
     *,
     observes: bool = True,
     trusts_lag: bool = False,
+    earliest_stamp: int = EARLIEST_STAMP,
     saved_now: int | None = None,
 ) -> Horizon:
     """Return up to where the cursor is complete in any snapshot taken from now on.
 
     `upper` is the highest cursor of the extent that was read before `transactions` were listed, if it was; without
     `observes` it is of an earlier observation. `trusts_lag`: the operator has said how late rows come, which takes the
-    place of the default lookback.
+    place of the default lookback. `earliest_stamp`: how long before its transaction began a row may be stamped.
     """
     if history.place != transactions.place:
         history = CursorHistory(transactions.place)
@@ -183,11 +186,12 @@ def judge_horizon(
     known = _without_ended(history, transactions)
     own = (_observe(upper, transactions),) if observes and upper is not None else ()
     usable = [one.position for one in (*known.observations, *own) if _is_usable(one, transactions)]
-    safe = max(usable) if usable else _assumed_position(transactions, upper, kind)
+    safe = max(usable) if usable else _assumed_position(transactions, upper, kind, earliest_stamp)
     if transactions.unknown is not None and trusts_lag:
         safe = upper
     if safe is not None and kind != "numeric":
         safe = min(safe, transactions.clock - MARGIN)
+        safe = safe // DAY * DAY if kind == "date" else safe
     observations = _thin_out(_without_outdated((*known.observations, *own), transactions))
     clock = history.clock if transactions.is_replica else transactions.clock
     saved = replace(known, observations=observations, kind=kind, clock=clock, saved_at=saved_now)
@@ -250,7 +254,9 @@ def _thin_out(observations: Sequence[CursorObservation]) -> tuple[CursorObservat
     return (observations[0], *middle[::2], *observations[-2:])
 
 
-def _assumed_position(transactions: SourceTransactions, upper: int | None, kind: CursorKind) -> int | None:
+def _assumed_position(
+    transactions: SourceTransactions, upper: int | None, kind: CursorKind, earliest_stamp: int
+) -> int | None:
     """Where no observation helps: times are stamped by clocks, and of a number nothing is known."""
     if upper is None:
         return None
@@ -261,7 +267,7 @@ def _assumed_position(transactions: SourceTransactions, upper: int | None, kind:
     if kind == "numeric":
         return None
     began = [_began_at(one, transactions.clock) for one in transactions.open]
-    return min(upper, min(began, default=transactions.clock) - EARLIEST_STAMP)
+    return min(upper, min(began, default=transactions.clock) - earliest_stamp)
 
 
 def _began_at(transaction: OpenTransaction, clock: int) -> int:

@@ -39,7 +39,15 @@ from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
-from hakiri_dagster.planning.horizon import CursorHistory, Horizon, Lookback, judge_horizon, may_be_awaited
+from hakiri_dagster.planning.horizon import (
+    EARLIEST_STAMP,
+    FARTHEST_ZONE,
+    CursorHistory,
+    Horizon,
+    Lookback,
+    judge_horizon,
+    may_be_awaited,
+)
 from hakiri_dagster.planning.windows import MINUTE
 
 _SOON: Final = MINUTE
@@ -110,6 +118,7 @@ class PostgresTable:
                 by.kind,
                 observes=observes,
                 trusts_lag=lookback.lag is not None,
+                earliest_stamp=EARLIEST_STAMP + (0 if by.type == "timestamptz" else FARTHEST_ZONE),
                 saved_now=time.time_ns() // 1000,
             )
 

@@ -22,7 +22,7 @@ from hakiri_dagster.planning.horizon import (
     judge_horizon,
     may_be_awaited,
 )
-from hakiri_dagster.planning.windows import HOUR, MINUTE
+from hakiri_dagster.planning.windows import DAY, HOUR, MINUTE
 
 NOW = 1_800_000_000_000_000
 UNKNOWN = UnknownHorizon("hidden", "GRANT")
@@ -126,6 +126,14 @@ def test_a_clock_that_went_back_takes_back_what_may_come_there_again() -> None:
     assert later.safe == NOW - HOUR - MARGIN
     replica = dataclasses.replace(at(NOW - HOUR), is_replica=True)
     assert judge(first, replica, 100, "timestamp").clock_went_back_to is None, "replicas are behind each other"
+
+
+def test_a_day_is_complete_when_all_of_it_is() -> None:
+    midnight = NOW // DAY * DAY
+    assert judge(None, at(midnight + HOUR), midnight, "date").safe == midnight
+    assert judge(None, at(midnight + HOUR, unknown=UNKNOWN), midnight, "date").safe == midnight
+    assert judge(None, at(midnight + MINUTE, unknown=UNKNOWN), midnight, "date").safe == midnight - DAY
+    assert judge(None, at(midnight + MINUTE, session(1, midnight)), midnight, "date").safe == midnight - DAY
 
 
 def test_the_stretch_that_is_read_again_begins_at_what_is_complete_less_the_lag() -> None:
