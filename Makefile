@@ -18,8 +18,11 @@ serve: $(STAMP)         ## the Dagster UI on the demo project
 test: $(STAMP)          ## the whole suite
 	@$(BIN)/python tests/side_by_side.py
 
-soak: $(STAMP)          ## long kill and chaos loops; KILLS=100 and WORKERS=1 by default
-	@HAKIRI_SOAK_KILLS=$(or $(KILLS),100) HAKIRI_SOAK_WORKERS=$(or $(WORKERS),1) $(BIN)/python -m pytest tests/acceptance/test_soak.py tests/acceptance/test_backfill_soak.py -s
+soak: $(STAMP)          ## long kill and chaos loops; KILLS=100, WORKERS=1, SEEDS=20 and SECONDS=60 by default
+	@HAKIRI_SOAK_KILLS=$(or $(KILLS),100) HAKIRI_SOAK_WORKERS=$(or $(WORKERS),1) \
+		HAKIRI_SOAK_SEEDS=$(or $(SEEDS),20) HAKIRI_SOAK_SECONDS=$(or $(SECONDS),60) \
+		$(BIN)/python -m pytest tests/acceptance/test_soak.py tests/acceptance/test_backfill_soak.py \
+		tests/acceptance/test_busy_source.py -s
 
 bench: $(STAMP)         ## measured ratios, written to bench/RESULTS.md
 	@$(BIN)/python bench/run.py $(BENCH)

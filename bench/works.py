@@ -22,6 +22,7 @@ from load_works import (
 from measuring import Bench, Row
 from project_works import cold, converged, idle, many_chunks, many_tables, memory, small_chunks, ui_backfill
 from quality_works import all_bad, great_expectations, row_rules, validators_in_sql
+from source_works import horizon
 
 WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "truncate": truncate,
@@ -39,6 +40,7 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "scd2": scd2,
     "from-postgres": from_postgres,
     "from-postgres-monthly": from_postgres_monthly,
+    "horizon": horizon,
     "cold": cold,
     "small-chunks": small_chunks,
     "many-chunks": many_chunks,
