@@ -21,6 +21,7 @@ from hakiri_dagster.audit.migrations import migrate
 from hakiri_dagster.audit.pass_places import PassPlaceStore
 from hakiri_dagster.audit.progress import ProgressReader
 from hakiri_dagster.audit.rate_budgets import RateBudgetReader, RateBudgetStore
+from hakiri_dagster.audit.renames import RenameStore
 from hakiri_dagster.audit.rewinds import RewindReader, RewindStore
 from hakiri_dagster.audit.runs import RunReader, RunStore
 from hakiri_dagster.audit.schema_log import SchemaReader, SchemaStore
@@ -92,6 +93,7 @@ class AuditDb(AuditView):
         self.rate_budgets = RateBudgetStore(transactions)
         self.pass_places = PassPlaceStore(transactions)
         self.deliveries = DeliveryStore(transactions)
+        self.renames = RenameStore(transactions)
 
 
 def open_audit(url: str | None, state_dir: Path, *, patience: float | None = None) -> AuditDb:

@@ -20,6 +20,7 @@ from hakiri_dagster.audit.schema import (
     METADATA,
     PASS_PLACE,
     PIPELINE_CHUNKS,
+    PIPELINE_RENAME,
     PIPELINE_RUN,
     POSTGRES_SCHEMA,
     RATE_BUDGET,
@@ -122,6 +123,10 @@ def _cursor_history(connection: Connection) -> None:
     METADATA.create_all(connection, [CURSOR_HISTORY])
 
 
+def _renames(connection: Connection) -> None:
+    METADATA.create_all(connection, [PIPELINE_RENAME])
+
+
 def _schema_of(connection: Connection) -> str | None:
     return POSTGRES_SCHEMA if connection.dialect.name == "postgresql" else None
 
@@ -143,6 +148,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _silent_parts,
     _delivery_ends,
     _cursor_history,
+    _renames,
 )
 """The n-th brings version n - 1 to n. A step that was released is never edited."""
 

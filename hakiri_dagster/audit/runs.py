@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -59,6 +60,14 @@ class RunReader:
         """Of the trace that the run is in, if it was traced."""
         query = select(_C.trace_id).where(_C.run_id == run_id, _C.pipeline_id == pipeline_id, _C.table_name == table)
         return self._transactions.read(lambda c: c.execute(query).scalar())
+
+    def known(self, run_ids: Iterable[str]) -> frozenset[str]:
+        """Those of these runs that this audit DB has recorded."""
+        ids = sorted(set(run_ids))
+        if not ids:
+            return frozenset()
+        query = select(_C.run_id).where(_C.run_id.in_(ids))
+        return self._transactions.read(lambda c: frozenset(c.execute(query).scalars()))
 
     def row_counts(self, pipeline_id: str, table: str, last: int) -> tuple[int, ...]:
         """Of the newest runs that ended well and loaded something, the newest first."""

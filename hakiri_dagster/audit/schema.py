@@ -331,6 +331,20 @@ PASS_PLACE: Final = Table(
     sqlite_autoincrement=True,
 )
 
+# `hakiri pipeline rename`, from its first step to its last. `old_table` and `new_table` are empty where a whole
+# pipeline is renamed. While `finished_at` is NULL, neither name is loaded.
+PIPELINE_RENAME: Final = Table(
+    "pipeline_rename",
+    METADATA,
+    Column("rename_id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("old_pipeline", Text, nullable=False),
+    Column("old_table", Text, nullable=False),
+    Column("new_pipeline", Text, nullable=False),
+    Column("new_table", Text, nullable=False),
+    Column("started_at", UtcTime, nullable=False),
+    Column("finished_at", UtcTime),
+)
+
 # What reached a pipeline's triggers: no body, only its hash. `proof` is a hash as well. `run_ids` is a list, as JSON.
 DELIVERIES: Final = Table(
     "deliveries",

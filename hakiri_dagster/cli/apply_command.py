@@ -18,6 +18,7 @@ from hakiri_dagster.cli.report import report
 from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.pipeline.ownership import adopt_published
 from hakiri_dagster.pipeline.planner import Planned
 from hakiri_dagster.pipeline.refused_changes import tell_of_refused_changes_without_run
 from hakiri_dagster.pipeline.remembering import remember, remember_source
@@ -60,7 +61,7 @@ def work_through(
     parallelism: int = 1,
 ) -> Planned:
     runtime.sweep()
-    planned = runtime.plan(tables)
+    planned = _adopt(runtime, runtime.plan(tables), tables)
     for table in tables:
         _note_plan(planned.of(table), tally.of(table))
     for table, survey in planned.surveys:
@@ -76,6 +77,14 @@ def work_through(
             _each(due, lambda t, s: _timed(tally, t, partial(applier.load_due, t, s)), parallelism)
     _note_unread(planned, tally)
     return planned
+
+
+def _adopt(runtime: Runtime, planned: Planned, tables: Sequence[Table]) -> Planned:
+    """Take over what tables with `load.adopt` find in their targets. What is due is planned again after that."""
+    adopting = [(t, s) for t, s in planned.surveys if s.ownership.adopted and not planned.of(t).refusals]
+    for table, survey in adopting:
+        adopt_published(table, runtime.destination(table), survey.ownership)
+    return runtime.plan(tables) if adopting else planned
 
 
 def _tell_of_misses(runtime: Runtime, planned: Planned) -> None:

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from hakiri_dagster.cli.open_transactions import transaction_document
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.plan import (
+    AdoptLoads,
     CarryOver,
     ChangeTarget,
     Limits,
@@ -134,6 +135,8 @@ def _stage(stage: Stage) -> Iterator[str]:
             yield from _rewound(rewound)
         case RunHooks(hooks):
             yield f"+ run {len(hooks)} post-hook(s) that published loads owe: {'; '.join(hooks)}"
+        case AdoptLoads(publisher, chunks, rows):
+            yield f"= adopt {chunks} chunk(s), {rows:,} row(s), that were published as {publisher} (load.adopt)"
         case Refuse(reason):
             yield f"! refused: {reason}"
         case _:
@@ -210,6 +213,7 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
         "gaps": [{"chunk": gap.key, "load_id": gap.load_id, "owed": gap.owed} for gap in table.gaps],
         "not_shown": list(table.not_shown),
+        "adopts": [{"publisher": one.publisher, "chunks": one.chunks, "rows": one.rows} for one in table.adoptions],
         "hooks_owed": list(table.hooks),
         "refused": list(table.refusals),
         "warnings": list(table.warnings),

@@ -283,6 +283,18 @@ def pipeline_show(pipeline_id: Id, as_json: Json = False) -> NoReturn:
     _exit(run(_project, pipeline_id, as_json))
 
 
+@pipeline_app.command("rename")
+def pipeline_rename(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The id that it had, or PIPELINE/TABLE.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its id in the manifest now, or PIPELINE/TABLE.")],
+    as_json: Json = False,
+) -> NoReturn:
+    """Give what was loaded under an old name the name that the manifest declares now."""
+    from hakiri_dagster.cli.rename_command import rename as run
+
+    _exit(run(_project, old, new, as_json))
+
+
 Rule = Annotated[str | None, typer.Option("--rule", metavar="RULE", help="Only rows about this rule.")]
 Field = Annotated[str | None, typer.Option("--field", metavar="COLUMN", help="Only rows about rules of this column.")]
 OfRun = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only rows that this run kept.")]

@@ -25,6 +25,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import HookName, OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
+from hakiri_dagster.planning.publishers import Move, Moved, ProjectClaim, ProjectIdentity, Publisher, TargetPublishers
 from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
 from hakiri_dagster.quality.measures import Answers, Digest, Form, Measure
 from hakiri_dagster.quality.validators.registry import Asked
@@ -317,8 +318,24 @@ class Destination(Protocol):
         """None for load modes that keep none, and where there is no target yet."""
         ...
 
-    def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
-        """Bumps the fences and ends what dead attempts left in the destination. In one round trip, however many."""
+    def publishers(self, table: Table, ours: ProjectIdentity) -> TargetPublishers:
+        """Return who else has published rows that the target holds."""
+        ...
+
+    def adopt(self, table: Table, publishers: Sequence[Publisher], project: ProjectClaim) -> None:
+        """Take over what these have published to the table's target, in one transaction."""
+        ...
+
+    def rename(self, moves: Sequence[Move]) -> Sequence[Moved]:
+        """Give the loads of each table, and all else that is known of them, its new name, in one transaction. What was
+        renamed before is left as it is."""
+        ...
+
+    def claim(
+        self, table: Table, chunk_keys: Sequence[str], holder: str, project: ProjectClaim | None = None
+    ) -> Mapping[str, Fence]:
+        """Bumps the fences and ends what dead attempts left in the destination. In one round trip, however many.
+        `project` is recorded as the one that publishes the table from now on."""
         ...
 
     def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad:

@@ -144,6 +144,11 @@ class LoadSpec(Model):
     provenance: Literal["standard", "full"] = Field(
         default="standard", description="`full` adds `_hakiri_ingested_at` and `_hakiri_row_hash`."
     )
+    adopt: Flag = Field(
+        default=False,
+        description="Takes over what the target holds of a pipeline or table that this project does not declare, or of "
+        "another project: its published chunks count as published by this table. Without it such a target is refused.",
+    )
     expected_row_count_delta: RowCountDeltaSpec | None = Field(
         default=None, description="Raises an alert for a run that loads far more or fewer rows than the ones before it."
     )

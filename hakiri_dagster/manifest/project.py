@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -33,7 +33,7 @@ from hakiri_dagster.manifest.rest_checks import (
 )
 from hakiri_dagster.manifest.spec import PipelineSpec, ProjectSpec
 from hakiri_dagster.manifest.table_checks import table_problems
-from hakiri_dagster.manifest.tables import Pipeline, Project
+from hakiri_dagster.manifest.tables import Pipeline, Project, ProjectKey, Publishes
 from hakiri_dagster.manifest.trigger_checks import (
     arrival_problems,
     change_problems,
@@ -87,11 +87,12 @@ class _Reader:
         ids = dict.fromkeys(entry.pipeline_id for entry in entries if entry.pipeline_id is not None)
         project = None
         if settings is not None and not self.problems:
+            key = _project_key(settings, self.root.absolute(), pipelines)
             project = Project(
                 self.root.absolute(),
                 settings.project.name,
                 settings.audit.url,
-                tuple(pipelines),
+                tuple(_belonging_to(key, pipeline) for pipeline in pipelines),
                 settings.project.max_parallel_chunks,
             )
         return ProjectReading(project, tuple(ids), _in_order(self.problems), _in_order(self.warnings))
@@ -192,6 +193,19 @@ class _Reader:
         self.problems += change_problems(pairs)
         self.problems += shared_queue_problems(pairs)
         return [pipeline for _, pipeline in pairs]
+
+
+def _project_key(settings: ProjectSpec, root: Path, pipelines: Sequence[Pipeline]) -> ProjectKey:
+    publishes = (
+        Publishes(table.pipeline_id, table.name, table.target_schema, table.target_name)
+        for pipeline in pipelines
+        for table in pipeline.tables
+    )
+    return ProjectKey(settings.project.id, settings.project.name, root, frozenset(publishes))
+
+
+def _belonging_to(key: ProjectKey, pipeline: Pipeline) -> Pipeline:
+    return replace(pipeline, tables=tuple(replace(table, project=key) for table in pipeline.tables))
 
 
 def _default_destination(settings: ProjectSpec, entry: Entry) -> Iterator[Problem]:

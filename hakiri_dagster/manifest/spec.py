@@ -410,6 +410,11 @@ class ProjectInfo(Model):
     """What the project is called, and how much of it works at once."""
 
     name: Text = Field(default="hakiri", description="The project's name; shown in Dagster.")
+    id: Text | None = Field(
+        default=None,
+        description="By what destinations tell this project from others. It travels with the manifests, so a moved or "
+        "copied folder keeps it; no two projects share one. Default: the name, and what the tables are read from.",
+    )
     version: Text | None = Field(default=None, description="The project's own version.")
     max_parallel_chunks: Whole | None = Field(
         default=None,

@@ -64,6 +64,31 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Publishes:
+    """A table of the project and the target that it publishes to."""
+
+    pipeline_id: str
+    table: str
+    target_schema: str
+    target_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectKey:
+    """By what a destination tells the project from others, and which of its tables publish where."""
+
+    id: str | None
+    name: str
+    root: Path
+    publishes: frozenset[Publishes]
+
+    def publishers_of(self, table: Table) -> frozenset[tuple[str, str]]:
+        """The pipelines and tables that are declared with the target of this one."""
+        target = table.target_schema, table.target_name
+        return frozenset((p.pipeline_id, p.table) for p in self.publishes if (p.target_schema, p.target_name) == target)
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One target table of a pipeline: one Dagster asset, key `[pipeline id, name]`."""
 
@@ -97,6 +122,8 @@ class Table:
     """Old names of columns by their new ones."""
     told_when: bool = False
     """Something from outside tells when there is something to load."""
+    project: ProjectKey | None = field(default=None, repr=False, compare=False)
+    """None only for tables that no manifest declares."""
 
     @property
     def label(self) -> str:

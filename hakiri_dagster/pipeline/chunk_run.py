@@ -30,6 +30,7 @@ from hakiri_dagster.pipeline.look import look
 from hakiri_dagster.pipeline.misses import misses_told, tell_of_a_miss
 from hakiri_dagster.pipeline.onward import astray
 from hakiri_dagster.pipeline.outcomes import Outcome, of_rules
+from hakiri_dagster.pipeline.ownership import adopt_published
 from hakiri_dagster.pipeline.pass_place import place_of_a_pass
 from hakiri_dagster.pipeline.passes import StagedSlice, passes, staged
 from hakiri_dagster.pipeline.planner import refuse_what_cannot_load, reread_stretch
@@ -64,6 +65,10 @@ def run_chunks(way: Way, wanted: Wanted) -> Generator[Step]:
 def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
     with misses_told(way):
         survey = _look(way)
+        if survey.ownership.adopted:
+            refuse_what_cannot_load(survey)
+            adopt_published(way.table, way.destination, survey.ownership)
+            survey = _look(way)
     wanted = survey.goes_on(wanted)
     claims = yield from _claimed_and_loaded(way, survey, wanted, is_first=True)
     while survey.shape == "segments" and claims.slices:

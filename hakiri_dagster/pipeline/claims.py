@@ -21,6 +21,7 @@ from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.wanted import Wanted
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.chunks import Slice
+from hakiri_dagster.planning.publishers import ProjectClaim
 from hakiri_dagster.planning.segments import number_of
 from hakiri_dagster.planning.states import Due, DueSlice, committed_cursor
 from hakiri_dagster.planning.turns import Turns, turns
@@ -96,7 +97,7 @@ def claimed(way: Way, survey: Survey, wanted: Wanted) -> Iterator[Claimed]:
     with kept_alive(lambda: store.heartbeat(claims.claimed, ttl), ttl):
         taken: tuple[ClaimedSlice, ...] = ()
         try:
-            taken = _fenced(way, claims.claimed, owed.overtaken)
+            taken = _fenced(way, claims.claimed, owed.overtaken, survey.ownership.claim)
             yield Claimed(taken, claims.busy, claims.overtaken, waiting)
         finally:
             settled = {slice_.key for slice_ in taken if slice_.settled}
@@ -163,7 +164,9 @@ def _leased(way: Way, slices: Sequence[DueSlice], seen_held: Sequence[str]) -> C
     )
 
 
-def _fenced(way: Way, claims: Sequence[Claim], gone: Sequence[str]) -> tuple[ClaimedSlice, ...]:
+def _fenced(
+    way: Way, claims: Sequence[Claim], gone: Sequence[str], project: ProjectClaim | None
+) -> tuple[ClaimedSlice, ...]:
     """Chunks that left the plan while somebody works on them are fenced as well: they may not publish any more."""
     if not claims:
         return ()
@@ -171,7 +174,7 @@ def _fenced(way: Way, claims: Sequence[Claim], gone: Sequence[str]) -> tuple[Cla
         _interrupt_dead(way, claims)
     keys = [key for claim in claims for key in (claim.key, *claim.due.supersedes)]
     fenced = list(dict.fromkeys([*keys, *gone]))
-    fences = retried(way, lambda: way.destination.claim(way.table, fenced, way.holder))
+    fences = retried(way, lambda: way.destination.claim(way.table, fenced, way.holder, project))
     return tuple(ClaimedSlice(claim, fences[claim.key], way.audit.chunks) for claim in claims)
 
 

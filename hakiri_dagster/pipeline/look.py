@@ -18,6 +18,7 @@ from hakiri_dagster.pipeline.long_transactions import (
     leave_out_open_windows,
     warn_of_unknown_horizon,
 )
+from hakiri_dagster.pipeline.ownership import find_ownership
 from hakiri_dagster.pipeline.shapes import (
     Shape,
     chunks_of,
@@ -95,6 +96,7 @@ def look(
     doubts = _doubts(table, destination, evolution)
     switched = _switched(table, destination, published.target)
     rewound = _rewound(table, audit, states)
+    ownership = find_ownership(table, source, destination, audit)
     return Survey(
         table=table,
         source=source,
@@ -126,6 +128,7 @@ def look(
         last_rewind=published.last_rewind,
         rewound=rewound,
         mark_is_rewound=bool(rewound) and _is_rewound(published.mark, states),
+        ownership=ownership,
     )
 
 

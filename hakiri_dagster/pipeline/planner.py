@@ -17,6 +17,7 @@ from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.unread_parts import told_unread
 from hakiri_dagster.planning.gaps import Gap
 from hakiri_dagster.planning.plan import (
+    AdoptLoads,
     CarryOver,
     ChangeTarget,
     ChunkCounts,
@@ -115,6 +116,9 @@ def _stages(survey: Survey) -> Sequence[Stage]:
     changes = [ChangeTarget(change.description) for change in survey.changes if not change.refused]
     carried = [CarryOver(survey.due.carried_over)] if survey.due.carried_over and survey.plan_changed else []
     rewound = tuple(survey.rewound[key] for key in survey.due_keys if key in survey.rewound)
+    adopted = [AdoptLoads(one.label, one.chunks, one.rows) for one in survey.ownership.adopted]
+    if adopted:
+        return [*refusals, *adopted]
     loads = [LoadChunks(survey.due_keys, _estimate(survey), rewound)] if survey.due_keys else []
     hooks = [RunHooks(survey.owed_hooks)] if survey.owed_hooks else []
     # A change of the target comes with the load that needs it; alone it is not worth a run.

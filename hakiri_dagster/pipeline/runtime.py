@@ -159,6 +159,13 @@ class Runtime:
             self._destinations[key] = opened
         return self._destinations[key]
 
+    def databases(self, tables: Sequence[Table]) -> tuple[tuple[Destination, tuple[Table, ...]], ...]:
+        """The tables by the database that they land in, each opened once."""
+        by_url: dict[str, list[Table]] = {}
+        for table in tables:
+            by_url.setdefault(str(self._with_url(table.destination)["url"]), []).append(table)
+        return tuple((self.destination(of_one[0]), tuple(of_one)) for of_one in by_url.values())
+
     def survey(self, table: Table, spark: SparkProvider | None = None) -> Survey:
         session = spark or self.open_spark
         with garbage_kept():

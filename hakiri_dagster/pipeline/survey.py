@@ -16,6 +16,7 @@ from hakiri_dagster.errors import HakiriError, SourceError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.evolution import refusals, refused_changes
 from hakiri_dagster.pipeline.key_plan import keys_of
+from hakiri_dagster.pipeline.ownership import Ownership
 from hakiri_dagster.pipeline.shapes import (
     Shape,
     cursor_of,
@@ -73,6 +74,7 @@ class Survey:
     last_rewind: int
     rewound: Mapping[str, RewoundChunk]
     mark_is_rewound: bool
+    ownership: Ownership
 
     @property
     def followed(self) -> Evolution:
@@ -96,6 +98,7 @@ class Survey:
         doubts = (doubt.reason for doubt in self.doubts if not doubt.may_pass)
         too_parallel = objections(self.source.hint, parallelism_of(self.table, self.source.hint))
         return (
+            *self.ownership.refusals,
             *too_parallel,
             *self._objections_to_kind(),
             *self.switch.refusals,

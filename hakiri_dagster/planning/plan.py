@@ -52,7 +52,17 @@ class Refuse:
     reason: str
 
 
-Stage = ChangeTarget | CarryOver | LoadChunks | RunHooks | Refuse
+@dataclass(frozen=True, slots=True)
+class AdoptLoads:
+    """Published chunks of another pipeline, table or project that count as the table's own from now on (`load.adopt`).
+    What is due then is known when they are taken over."""
+
+    publisher: str
+    chunks: int
+    rows: int
+
+
+Stage = ChangeTarget | CarryOver | LoadChunks | RunHooks | AdoptLoads | Refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,10 @@ class TablePlan:
     @property
     def hooks(self) -> tuple[str, ...]:
         return tuple(name for stage in self.stages if isinstance(stage, RunHooks) for name in stage.hooks)
+
+    @property
+    def adoptions(self) -> tuple[AdoptLoads, ...]:
+        return tuple(stage for stage in self.stages if isinstance(stage, AdoptLoads))
 
     @property
     def refusals(self) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from hakiri_dagster.destinations.postgres import (
     loading,
     lost_loads,
     owed_hooks,
+    publishers,
     quarantine,
     quarantined,
     replayable,
@@ -47,6 +48,7 @@ from hakiri_dagster.destinations.postgres.encoder_planning import plan_encoder
 from hakiri_dagster.destinations.postgres.hook_session import hook_session
 from hakiri_dagster.destinations.postgres.measuring import answered
 from hakiri_dagster.destinations.postgres.modes.registry import mode_of
+from hakiri_dagster.destinations.postgres.renamed_loads import adopt_loads, move_all
 from hakiri_dagster.destinations.postgres.restoring import restore
 from hakiri_dagster.destinations.postgres.swap.leftovers import unchecked
 from hakiri_dagster.destinations.postgres.target_plan import TargetPlanner
@@ -59,6 +61,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.evolution import Widening
 from hakiri_dagster.planning.hooks import OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
+from hakiri_dagster.planning.publishers import Move, Moved, ProjectClaim, ProjectIdentity, Publisher, TargetPublishers
 from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
 from hakiri_dagster.quality.measures import Answers, Digest, Form, Measure, Unanswered
 from hakiri_dagster.settings import DEFAULT_TENANT
@@ -133,9 +136,29 @@ class PostgresDestination:
             found = catalog.find(connection, table.target_schema, table.target_name)
             return None if found is None else mode_of(table).mark(connection, table, found, self._connections.tenant)
 
-    def claim(self, table: Table, chunk_keys: Sequence[str], holder: str) -> Mapping[str, Fence]:
+    def publishers(self, table: Table, ours: ProjectIdentity) -> TargetPublishers:
+        self._bring_control_schema_up_to_date()
+        with self._connections.look(table.label) as connection:
+            return publishers.read_publishers(connection, table, ours)
+
+    def adopt(self, table: Table, publishers: Sequence[Publisher], project: ProjectClaim) -> None:
         self._ensure_control_schema()
         with self._connections.transaction(table.label) as connection:
+            adopt_loads(connection, table, publishers, project)
+
+    def rename(self, moves: Sequence[Move]) -> Sequence[Moved]:
+        self._bring_control_schema_up_to_date()
+        with self._connections.transaction(", ".join(f"{move.old_label} → {move.table.label}" for move in moves)) as c:
+            return move_all(c, moves)
+
+    def claim(
+        self, table: Table, chunk_keys: Sequence[str], holder: str, project: ProjectClaim | None = None
+    ) -> Mapping[str, Fence]:
+        self._ensure_control_schema()
+        with self._connections.transaction(table.label) as connection:
+            publishers.forget_vanished(connection, table)
+            if project is not None:
+                publishers.record_project(connection, table, project)
             return fence.claim(connection, table, chunk_keys, holder)
 
     def prepare(self, load: Load, candidate: Candidate) -> PreparedLoad:

@@ -61,11 +61,6 @@ WHERE target = %(target)s AND load_id <> %(load_id)s
   AND (superseded_by IS NULL OR superseded_by <> 0 AND (pipeline_id, table_name) <> (%(pipeline)s, %(table)s))
 """
 
-_TABLE_LOCK = """
-SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended(
-    pg_catalog.concat_ws('/', 'hakiri ledger', %s::text, %s::text, %s::text), 0::bigint))
-"""
-
 _INSERT = """
 INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, target, chunk_key, bounds, rows, bytes,
                            cursor_committed, cursor_max, run_id, attempt, mode, upsert_key, primary_key,
@@ -114,11 +109,6 @@ def entry(connection: Connection, load_id: int) -> LedgerEntry | None:
 def _entry(row: tuple[object, ...]) -> LedgerEntry:
     load_id, chunk_key, bounds, *rest, token, superseded = row
     return LedgerEntry(load_id, chunk_key, bounds_from_json(bounds), *rest, superseded, token)  # type: ignore[arg-type, call-arg] # rows are untyped
-
-
-def lock_table_entries(connection: Connection, table: Table) -> None:
-    """Publishes of one table's slices pass here one by one, so that overlapping ones see each other."""
-    connection.execute(_TABLE_LOCK, _of(table))
 
 
 def record(

@@ -10,7 +10,16 @@ import psycopg
 
 from hakiri_dagster.destinations.contract import BadRow, Candidate, LedgerEntry, Load, LoadAnswers
 from hakiri_dagster.destinations.hooks_contract import Relation
-from hakiri_dagster.destinations.postgres import backups, catalog, fence, ledger, marks, owed_hooks, quarantine
+from hakiri_dagster.destinations.postgres import (
+    backups,
+    catalog,
+    fence,
+    ledger,
+    marks,
+    owed_hooks,
+    publishers,
+    quarantine,
+)
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.copy import Blocks
 from hakiri_dagster.destinations.postgres.driver_errors import is_transient, translate_errors, translated
@@ -105,8 +114,10 @@ class OpenLoad:
         marks.forget(self.connection, self.load.table)
 
     def _refuse_overtaken_bounds(self) -> None:
-        """A slice that overlaps and was published since `prepare` looked would have its rows twice."""
-        ledger.lock_table_entries(self.connection, self.load.table)
+        """A slice that overlaps and was published since `prepare` looked would have its rows twice. So would one that a
+        rename has moved to another name meanwhile."""
+        publishers.lock_target(self.connection, self.load.table)
+        publishers.refuse_other_publishers(self.connection, self.load.table)
         if is_overtaken(self.connection, self.load, self.replaced):
             raise DestinationUnavailable(
                 "a slice that overlaps this one was published meanwhile, so this attempt publishes nothing",

@@ -124,6 +124,21 @@ def _ensure(connection: Connection, schema: str, name: str, *, exists: bool) -> 
     )
 
 
+def make(connection: Connection, schema: str, name: str) -> None:
+    _ensure(connection, schema, name, exists=False)
+
+
+def rename(connection: Connection, old: tuple[str, str], new: tuple[str, str]) -> None:
+    """Rename a quarantine table together with its index, in its schema."""
+    (schema, name), (_, new_name) = old, new
+    connection.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(relation(schema, name), sql.Identifier(new_name)))
+    connection.execute(
+        sql.SQL("ALTER INDEX IF EXISTS {} RENAME TO {}").format(
+            relation(schema, _index_name(name)), sql.Identifier(_index_name(new_name))
+        )
+    )
+
+
 def _index_name(name: str) -> str:
     suffix = "_pipeline_idx"
     return name.encode()[: 63 - len(suffix)].decode(errors="ignore") + suffix
