@@ -13,6 +13,7 @@ from hakiri_dagster.audit.schema import (
     ACCEPTED_SCHEMA,
     ALERT,
     BUDGET_USE,
+    CURSOR_HISTORY,
     DELIVERIES,
     OPEN_ALERT,
     PIPELINE_CHUNKS,
@@ -35,6 +36,7 @@ _C: Final = PIPELINE_RENAME.c
 STATE: Final = (
     PIPELINE_CHUNKS,
     PIPELINE_CURSOR,
+    CURSOR_HISTORY,
     TABLE_STATE,
     TABLE_SCHEMA,
     ACCEPTED_SCHEMA,

@@ -20,7 +20,7 @@ def rename(root: Path, old: str, new: str, as_json: bool) -> int:
     with Runtime(opened_project(root), Settings.from_env()) as runtime:
         renamed = rename_everywhere(runtime, old, new)
     if as_json:
-        print_json(_document(old, new, renamed))
+        print_json(document(old, new, renamed))
     elif renamed is None:
         print(f"`{asked.old}` was renamed to `{asked.new}` before; nothing is left under the old name")
     else:
@@ -66,7 +66,7 @@ def _warnings(moved: Moved) -> list[str]:
     return warnings
 
 
-def _document(old: str, new: str, renamed: Renamed | None) -> dict[str, Any]:
+def document(old: str, new: str, renamed: Renamed | None) -> dict[str, Any]:
     if renamed is None:
         return {"old": old, "new": new, "renamed": False, "audit_rows": 0, "tables": []}
     return {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
+from uuid import uuid4
 
 from hakiri_dagster.errors import UsageError
 
@@ -14,6 +16,8 @@ _HAKIRI_TOML = """\
 [project]
 name = "my-project"
 version = "0.1.0"
+# Keep this in every copy of the project; another project needs another one. Targets know by it whose rows they hold.
+id = "$project_id"
 
 # Where tables land. Without a destination: a PostgreSQL that hakiri starts by itself, in .hakiri/.
 # `${NAME}` is filled in from the environment, so that no password is written down here.
@@ -85,9 +89,10 @@ product_id,name,price
 """
 
 GITIGNORE = ".gitignore"
+_PROJECT_FILE = "manifests/hakiri.toml"
 
 _FILES: Mapping[str, str] = {
-    "manifests/hakiri.toml": _HAKIRI_TOML,
+    _PROJECT_FILE: _HAKIRI_TOML,
     "manifests/pipelines/catalogue.json": _PRODUCTS_JSON,
     "data/customers.csv": _CUSTOMERS_CSV,
     "data/orders.csv": _ORDERS_CSV,
@@ -107,6 +112,7 @@ class Scaffold:
 def write_scaffold(root: Path, extra_files: Mapping[str, str] | None = None) -> Scaffold:
     """All files, or none: a file that is there already is never overwritten."""
     files = {**_FILES, **(extra_files or {})}
+    files[_PROJECT_FILE] = Template(files[_PROJECT_FILE]).safe_substitute(project_id=uuid4())
     kept_gitignore = (root / GITIGNORE).exists()
     if kept_gitignore:
         del files[GITIGNORE]

@@ -1,4 +1,4 @@
-"""A pipeline or table under a new name, a moved project and a second project: none doubles or mixes the rows of a target."""
+"""A pipeline under a new name, a moved project, a second project: none doubles or mixes the rows of a target."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from hakiri_dagster.cli.apply_command import apply as apply_command
 from hakiri_dagster.cli.explain import document
+from hakiri_dagster.cli.plan_command import plan as plan_command
+from hakiri_dagster.engine.embedded_postgres import Server
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.orchestration.renamed_assets import move_asset
 from hakiri_dagster.pipeline.renaming import Renamed, parse_rename, rename_loads
 from hakiri_dagster.planning.publishers import Move
+from tests.integration.destinations.postgres.killing_proxy import KillingProxy
+from tests.integration.destinations.postgres.workers import WORKERS
 from tests.integration.orchestration.conftest import ShopProject
+from tests.integration.orchestration.renaming_worker import rename_without_dagster
 from tests.integration.orchestration.test_apply import order_lines
 
 APPEND = {"mode": "append"}
@@ -89,3 +96,263 @@ def test_a_new_name_is_refused_until_what_was_loaded_is_renamed(shop: ShopProjec
     told = shop.apply()[named[1]]
     assert (told["rows"], told["error"], ids(shop)) == (1, None, [1, 2, 3, 4])
     assert rename(shop, old, new) is None  # there is nothing left to do
+
+
+def test_commands_end_with_the_exit_codes_of_refusals_and_wrong_calls(
+    shop: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded(shop)
+    declare(shop, "shop")
+    assert (plan_command(shop.root, [], as_json=False), "! refused: raw.orders holds" in capsys.readouterr().out) == (
+        1,
+        True,
+    )
+    assert apply_command(shop.root, [], as_json=True, parallelism=None) == 1
+    assert json.loads(capsys.readouterr().out)["pipelines"][0]["tables"][0]["rows"] == 0
+    for old, new, message in (
+        ("tea", "coffee", "no manifest declares `coffee`"),
+        ("tee", "shop", "nothing was ever loaded as `tee`"),
+        ("tea/orders", "shop", "are not both pipelines or both tables"),
+        ("shop", "shop", "is the name that it has"),
+    ):
+        with pytest.raises(UsageError, match=message) as wrong:
+            rename(shop, old, new)
+        assert wrong.value.exit_code == 2
+    shop.manifest({"id": "tea", "source": {"connector": "files", "config": {"path": "data"}}, "tables": ["other"]})
+    with pytest.raises(UsageError, match="`tea` is still declared beside `shop`"):
+        rename(shop, "tea", "shop")
+
+
+def test_an_asset_shows_what_was_loaded_under_its_old_name(shop: ShopProject) -> None:
+    loaded(shop, columns={"order_id": "integer"})
+    old, new = dg.AssetKey(["tea", "orders"]), dg.AssetKey(["shop", "orders"])
+    partitions = shop.instance.get_materialized_partitions(old)
+    before = shop.instance.get_latest_materialization_event(old)
+    assert before is not None
+    assert before.asset_materialization is not None
+    check = dg.AssetCheckKey(new, "no_rows_set_aside")
+    declare(shop, "shop", columns={"order_id": "integer"})
+
+    class Crash(Exception): ...
+
+    class Crashing:
+        """Dagster's storage, lost after so many of the calls that change it."""
+
+        def __init__(self, calls: int) -> None:
+            self.left = calls
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith(("report", "add", "delete", "wipe")):
+                self.left -= 1
+                if self.left < 0:
+                    raise Crash
+            return getattr(shop.instance, name)
+
+    calls = 0
+    while True:
+        try:
+            with shop.runtime() as runtime:
+                rename_loads(
+                    runtime,
+                    parse_rename("tea", "shop"),
+                    lambda moves, calls=calls: tuple(move_asset(Crashing(calls), move) for move in moves),  # type: ignore[misc, arg-type]
+                )
+            break
+        except Crash:
+            assert "is not finished" in plan(shop)["refused"][0]
+            calls += 1
+    assert calls > 4
+    assert shop.instance.get_materialized_partitions(new) == partitions
+    assert set(shop.instance.get_dynamic_partitions("shop/orders")) == partitions
+    assert (shop.instance.has_asset_key(old), shop.instance.get_dynamic_partitions("tea/orders")) == (False, [])
+    after = shop.instance.get_latest_materialization_event(new)
+    assert after is not None
+    assert after.asset_materialization is not None
+    told = after.asset_materialization.metadata
+    assert told["renamed_from"].value == "tea/orders"
+    assert {name: told[name] for name in before.asset_materialization.metadata} == before.asset_materialization.metadata
+    found = shop.instance.get_latest_asset_check_evaluation_record(check)
+    assert found is not None
+    assert found.event is not None
+    assert found.event.asset_check_evaluation.metadata["rows_set_aside"].value == 0
+    with shop.runtime() as runtime:
+        assert len(runtime.audit.runs.recent("shop", "orders")) == 3  # the load, and two refusals
+        assert runtime.audit.runs.recent("tea") == ()
+
+
+def test_published_chunks_of_another_name_are_adopted_where_the_manifest_says_so(shop: ShopProject) -> None:
+    loaded(shop)
+    declare(shop, "shop", "sales", load={**APPEND, "adopt": True})
+    told = plan(shop)
+    assert (told["verdict"], told["adopts"], told["refused"]) == (
+        "load",
+        [{"publisher": "tea/orders", "chunks": 2, "rows": 3}],
+        [],
+    )
+    shop.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
+    told = shop.apply()["sales"]
+    assert (told["rows"], told["error"], ids(shop)) == (1, None, [1, 2, 3, 4])
+    told = plan(shop)
+    assert (told["verdict"], told["adopts"]) == ("nothing", [])
+    declare(shop)  # whoever goes back to the old name is refused in turn
+    assert "published as shop/sales" in plan(shop)["refused"][0]
+
+
+OTHERS: dict[str, tuple[str, str, str]] = {
+    "by their ids": ('id = "one"', 'id = "two"', "data/orders/"),
+    "by their names": ('name = "one"', 'name = "two"', "data/orders/"),
+    "by what they read": ("", "", "exports/orders/"),
+}
+
+
+@pytest.mark.parametrize("told_apart", OTHERS)
+def test_a_target_that_another_project_publishes_to_is_refused(shop: ShopProject, told_apart: str) -> None:
+    ours, theirs, path = OTHERS[told_apart]
+    shop.file("manifests/hakiri.toml", f"[project]\n{ours}\n")
+    loaded(shop)
+    other = in_another_folder(shop, "other")
+    other.file("manifests/hakiri.toml", f"[project]\n{theirs}\n")
+    declare(other, path=path)
+    other.file(f"{path}z.csv", order_lines((9, "2024-01-09", "9.50")))
+    told = plan(other)
+    assert told["verdict"] == "refused"
+    assert "another `target`" in told["refused"][0]
+    assert "this is the project" in told["refused"][0]
+    assert "hakiri pipeline rename" not in told["refused"][0]
+    assert told["refused"][0] in other.apply()["orders"]["error"]
+    assert ids(shop) == [1, 2, 3]
+    declare(shop)
+    assert plan(shop)["verdict"] == "nothing"
+    declare(other, path=path, load={**APPEND, "adopt": True})
+    assert (other.apply()["orders"]["error"], ids(shop)) == (None, [1, 2, 3, 9])
+    assert plan(shop)["verdict"] == "refused"
+
+
+def in_another_folder(shop: ShopProject, name: str) -> ShopProject:
+    root = shop.root / name
+    (root / "manifests").mkdir(parents=True)
+    return replace(shop, root=root, instance=dg.DagsterInstance.ephemeral())
+
+
+def move(shop: ShopProject) -> ShopProject:
+    moved = replace(shop, root=shop.root.with_name(f"{shop.root.name}-moved"))
+    shutil.move(shop.root, moved.root)
+    return moved
+
+
+def copy_without_state(shop: ShopProject) -> ShopProject:
+    copied = replace(
+        shop, root=shop.root.with_name(f"{shop.root.name}-copied"), instance=dg.DagsterInstance.ephemeral()
+    )
+    shutil.copytree(shop.root, copied.root, ignore=shutil.ignore_patterns(".hakiri"))
+    return copied
+
+
+def lose_state(shop: ShopProject) -> ShopProject:
+    shutil.rmtree(shop.root / ".hakiri")
+    return shop
+
+
+def forget_projects(shop: ShopProject) -> ShopProject:
+    """As a ledger of an earlier version has it."""
+    shop.execute("DELETE FROM hakiri.publisher")
+    return lose_state(shop)
+
+
+def rename_project(shop: ShopProject) -> ShopProject:
+    shop.file("manifests/hakiri.toml", '[project]\nname = "renamed"\n')
+    return shop
+
+
+def give_id(shop: ShopProject) -> ShopProject:
+    shop.file("manifests/hakiri.toml", '[project]\nid = "6f1a"\n')
+    return lose_state(shop)
+
+
+def restore_database(shop: ShopProject) -> ShopProject:
+    """The destination is put back as it was, and the audit DB is ahead of it."""
+    name, restored = shop.url.rpartition("/")[2], f"{shop.url.rpartition('/')[2]}_restored"
+    with psycopg.connect(shop.url.rpartition("/")[0] + "/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {restored} TEMPLATE {name}".encode())
+    shop.file("data/orders/z.csv", order_lines((9, "2024-01-09", "9.50")))
+    shop.apply()
+    (shop.root / "data/orders/z.csv").unlink()
+    copied = replace(shop, url=shop.url.rpartition("/")[0] + f"/{restored}")
+    declare(copied)
+    return copied
+
+
+@pytest.mark.parametrize(
+    "change",
+    [move, copy_without_state, lose_state, forget_projects, rename_project, give_id, restore_database],
+    ids=lambda change: change.__name__,
+)
+def test_the_same_project_stays_the_same(shop: ShopProject, change: Callable[[ShopProject], ShopProject]) -> None:
+    changed = change(loaded(shop))
+    told = changed.apply()["orders"]
+    assert (told["error"], told["rows"], ids(changed)) == (None, 0, [1, 2, 3])
+    changed.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
+    told = changed.apply()["orders"]
+    assert (told["error"], told["rows"], ids(changed)) == (None, 1, [1, 2, 3, 4])
+    if changed.root != shop.root:
+        shutil.rmtree(changed.root)
+
+
+def test_a_target_that_was_emptied_is_nobodys(shop: ShopProject) -> None:
+    loaded(shop)
+    declare(shop, "shop")
+    shop.execute("TRUNCATE raw.orders")
+    assert (shop.apply()["orders"]["error"], ids(shop)) == (None, [1, 2, 3])
+
+
+def test_a_rename_that_is_killed_at_any_statement_is_finished_by_the_same_command(
+    shop: ShopProject, postgres_server: Server
+) -> None:
+    postgres_server.ensure_database("audit_of_renames")
+    audit_url = postgres_server.url("audit_of_renames")
+    shop.file("manifests/hakiri.toml", '[audit]\nurl = "${AUDIT_URL}"\n')
+    shop.env = {"AUDIT_URL": audit_url, "SHOP_URL": shop.url}
+    shop.url, url = "${SHOP_URL}", shop.url
+    declare(shop, "tea", columns={"order_id": "integer"})
+    shop.file("data/orders/a.csv", order_lines((1, "2024-01-01", "9.50"), ("x", "2024-01-02", "1")))
+    shop.file("data/orders/b.csv", order_lines((3, "2024-01-03", "2.00")))
+    shop.apply()
+    old, new, statement, seen = "tea", "shop", 1, set[str]()
+
+    def rows() -> list[tuple[Any, ...]]:
+        with psycopg.connect(url) as connection:
+            return connection.execute("SELECT order_id FROM raw.orders ORDER BY 1").fetchall()
+
+    while True:
+        declare(shop, new, columns={"order_id": "integer"})
+        with KillingProxy(url, statement) as proxy:
+            env = {"AUDIT_URL": proxied(audit_url, proxy), "SHOP_URL": proxied(url, proxy)}
+            worker = WORKERS.Process(target=rename_without_dagster, args=(shop.root, env, old, new))
+            worker.start()
+            assert worker.pid is not None
+            proxy.kill(worker.pid)
+            worker.join()
+            if proxy.killed_at is None:
+                assert worker.exitcode == 0
+                break
+        told = plan(shop)
+        verdict = "unfinished" if "not finished" in "".join(told["refused"]) else told["verdict"]
+        if verdict != "nothing":  # it was killed before it had committed its last step
+            asked = f"`hakiri pipeline rename {old} {new}`"
+            assert asked in "".join(told["refused"]), proxy.killed_at
+            if verdict not in seen:
+                assert asked in shop.apply()["orders"]["error"], proxy.killed_at
+            rename(shop, old, new)
+        seen.add(verdict)
+        assert (plan(shop)["verdict"], rows()) == ("nothing", [(1,), (3,)]), proxy.killed_at
+        old, new, statement = new, old, statement + 1
+    shop.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
+    assert (shop.apply()["orders"]["error"], rows()) == (None, [(1,), (3,), (4,)])
+    assert seen == {"refused", "unfinished", "nothing"}
+    assert statement > 20
+
+
+def proxied(url: str, proxy: KillingProxy) -> str:
+    port = str(conninfo_to_dict(proxy.proxied_url)["port"])
+    parts = conninfo_to_dict(url)
+    return f"postgresql://{parts['user']}:{parts.get('password', '')}@127.0.0.1:{port}/{parts['dbname']}"

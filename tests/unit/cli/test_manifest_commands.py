@@ -141,7 +141,7 @@ def test_pipelines_are_listed(project: Path, capsys: pytest.CaptureFixture[str])
     assert pipeline_list(project, as_json=True) == 0
     listed = json.loads(capsys.readouterr().out)["pipelines"]
     assert [(p["id"], p["tables"], p["file"], p["line"]) for p in listed] == [
-        ("shop", ["customers", "orders"], "manifests/hakiri.toml", 19),
+        ("shop", ["customers", "orders"], "manifests/hakiri.toml", 21),
         ("catalogue", ["products"], "manifests/pipelines/catalogue.json", 1),
     ]
 

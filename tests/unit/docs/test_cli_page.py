@@ -12,6 +12,7 @@ import pytest
 from typer.core import TyperCommand, TyperGroup
 
 from hakiri_dagster.audit.deliveries import DeliveryNumbers
+from hakiri_dagster.audit.renames import Rename
 from hakiri_dagster.audit.status import ChunkNumbers, FailedChunk, OpenRewind, TableError, Throughput
 from hakiri_dagster.cli.alerts_command import AlertDocument
 from hakiri_dagster.cli.backup_commands import BackupDocument
@@ -23,6 +24,7 @@ from hakiri_dagster.cli.manifest_commands import init, pipeline_list, validate
 from hakiri_dagster.cli.open_transactions import transaction_document
 from hakiri_dagster.cli.profile_command import ColumnDocument, ProfileDocument, ValueDocument
 from hakiri_dagster.cli.quarantine_commands import CountDocument, RowDocument, TableDocument
+from hakiri_dagster.cli.rename_command import document as rename_document
 from hakiri_dagster.cli.replay_command import HeldDocument, LeftDocument, ReplayDocument
 from hakiri_dagster.cli.rewind_command import RewindDocument
 from hakiri_dagster.cli.status_command import PipelineStatus
@@ -30,8 +32,10 @@ from hakiri_dagster.cli.tally import TableTally, Tally
 from hakiri_dagster.engine.doctor import Check
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.pipeline.renaming import Renamed
 from hakiri_dagster.planning.horizon import OpenTransaction
-from hakiri_dagster.planning.plan import Limits, ProjectPlan, RereadStretch, TablePlan
+from hakiri_dagster.planning.plan import AdoptLoads, Limits, ProjectPlan, RereadStretch, TablePlan
+from hakiri_dagster.planning.publishers import Move, Moved
 from tests.unit.docs.pages import ROOT, blocks, first_column, sections
 from tests.unit.docs.test_docs import COMMANDS, options
 
@@ -101,6 +105,8 @@ def test_the_answer_of_validate(project: Path, capsys: pytest.CaptureFixture[str
 
 def test_the_answer_of_plan() -> None:
     table = TablePlan("shop", "orders", "public.orders", "upsert", is_new=True, reread=RereadStretch(1, 2, (OPEN,)))
+    adopted = (AdoptLoads("shop-db/orders", 24, 120_000),)
+    table = TablePlan("shop", "orders", "public.orders", "upsert", is_new=True, stages=adopted)
     plan = ProjectPlan((table,), (Limits("shop"),))
     assert keys(ANSWERS["plan"]) == keys(plan_document(plan))
 
@@ -139,6 +145,12 @@ def test_the_answer_of_alerts() -> None:
 def test_the_answer_of_backup_list() -> None:
     (backup,) = ANSWERS["backup list"]["backups"]
     assert list(backup) == list(names(BackupDocument))
+
+
+def test_the_answer_of_pipeline_rename(project: Path) -> None:
+    moved = Moved(Move("shop-db", "orders", load_project(project).tables[0]))
+    shown = rename_document("shop-db", "shop", Renamed(Rename("shop-db", "shop"), (moved,), 131, (24,)))
+    assert keys(ANSWERS["pipeline rename"]) == keys(shown)
 
 
 def test_the_answer_of_check() -> None:

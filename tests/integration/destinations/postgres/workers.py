@@ -9,6 +9,7 @@ WORKERS = multiprocessing.get_context("forkserver")
 WORKERS.set_forkserver_preload(
     [
         "pandas",
+        "tests.integration.orchestration.renaming_worker",
         *(
             f"{__package__}.test_{name}"
             for name in (
