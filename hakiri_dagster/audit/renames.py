@@ -144,9 +144,8 @@ class RenameStore:
             moved = 0
             for table in STATE:
                 moved += _replace_state(connection, table, rename)
-            _close_double_alerts(connection, rename)
-            _drop_repeated_changes(connection, rename)
             for table in HISTORY:
+                _drop_repeated(connection, table, rename)
                 moved += connection.execute(update(table).where(*_old(table, rename)).values(_new(rename))).rowcount
             if not rename.old_table:
                 moved += sum(_keep_new(connection, table, rename) for table in OF_PIPELINE)
@@ -175,27 +174,20 @@ def _replace_state(connection: Connection, table: Table, rename: Rename) -> int:
     return connection.execute(update(table).where(*_old(table, rename)).values(_new(rename))).rowcount
 
 
-def _close_double_alerts(connection: Connection, rename: Rename) -> None:
-    """A condition has one open alert. The one of the old name was raised first."""
-    old, new = ALERT.alias("old"), ALERT.alias("new")
-    same_table = new.c.table_name == (rename.new_table if rename.old_table else old.c.table_name)
-    twice = (
-        select(new.c.alert_id)
-        .join(old, and_(same_table, new.c.kind == old.c.kind, new.c.subject == old.c.subject))
-        .where(*_old(old, rename), old.c.acknowledged_at.is_(None))
-        .where(new.c.pipeline_id == rename.new_pipeline, new.c.acknowledged_at.is_(None))
-    )
-    found = connection.execute(twice).scalars().all()
-    connection.execute(delete(ALERT).where(ALERT.c.alert_id.in_(found), OPEN_ALERT))
-
-
-def _drop_repeated_changes(connection: Connection, rename: Rename) -> None:
-    """A change that is logged under both names was logged under the old one first."""
-    log = SCHEMA_LOG
-    logged = select(log.c.table_name, log.c.change_id, log.c.decision).where(*_old(log, rename))
-    for name, change, decision in connection.execute(logged).all():
-        same = (log.c.table_name == (rename.new_table or name), log.c.change_id == change, log.c.decision == decision)
-        connection.execute(delete(log).where(log.c.pipeline_id == rename.new_pipeline, *same))
+def _drop_repeated(connection: Connection, table: Table, rename: Rename) -> None:
+    """What is recorded under both names was recorded under the old one first. Of alerts only the open ones count: a
+    condition has one of them."""
+    if table is REWIND:
+        return
+    other, is_alert = table.alias(), table is ALERT
+    keys = ("kind", "subject") if is_alert else [column.name for column in table.primary_key]
+    same = [other.c[name] == table.c[name] for name in keys if name not in ("pipeline_id", "table_name")]
+    if is_alert:
+        same += [other.c.acknowledged_at.is_(None), OPEN_ALERT]
+    if not rename.old_table:
+        same.append(other.c.table_name == table.c.table_name)
+    mine = _of(table, rename.new_pipeline, rename.new_table)
+    connection.execute(delete(table).where(*mine, exists().where(*_old(other, rename), *same)))
 
 
 def _keep_new(connection: Connection, table: Table, rename: Rename) -> int:

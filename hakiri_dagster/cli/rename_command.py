@@ -16,13 +16,13 @@ from hakiri_dagster.settings import Settings
 
 
 def rename(root: Path, old: str, new: str, as_json: bool) -> int:
-    asked = parse_rename(old, new)
+    parsed = parse_rename(old, new)
     with Runtime(opened_project(root), Settings.from_env()) as runtime:
         renamed = rename_everywhere(runtime, old, new)
     if as_json:
         print_json(document(old, new, renamed))
     elif renamed is None:
-        print(f"`{asked.old}` was renamed to `{asked.new}` before; nothing is left under the old name")
+        print(f"`{parsed.old}` was renamed to `{parsed.new}` before; nothing is left under the old name")
     else:
         print(redact("\n".join(_lines(renamed))))
     return 0
@@ -43,10 +43,10 @@ def _lines(renamed: Renamed) -> list[str]:
     lines = [f"renamed {renamed.rename.old} to {renamed.rename.new}"]
     for moved, shown in zip(renamed.moved, renamed.shown, strict=True):
         table = moved.move.table
-        kept = f", {moved.quarantined:,} quarantined row(s)" if moved.quarantined else ""
+        quarantined = f", {moved.quarantined:,} quarantined row(s)" if moved.quarantined else ""
         lines.append(
             f"  {moved.move.old_label} → {table.label} in {table.target_schema}.{table.target_name}: "
-            f"{moved.loads:,} load(s){kept}; {shown:,} chunk(s) shown in Dagster"
+            f"{moved.loads:,} load(s){quarantined}; {shown:,} chunk(s) shown in Dagster"
         )
         lines += [f"  warning: {warning}" for warning in _warnings(moved)]
     lines.append(f"  audit DB: {renamed.records:,} row(s)")

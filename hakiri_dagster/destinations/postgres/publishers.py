@@ -1,7 +1,7 @@
 """Which pipelines and tables have published the rows of a target, and for which project.
 
 The ledger says who has rows in a target; `hakiri.publisher` adds which project that was. A claim records the project;
-a publish checks, in its own transaction, that nobody else has come in between.
+a publish checks, in its own transaction, that no other name or project has come in between.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ WHERE target = %s AND pipeline_id = %s AND table_name = %s AND superseded_by IS 
 
 
 def read_publishers(connection: Connection, table: Table, ours: ProjectIdentity) -> TargetPublishers:
-    """Return whose rows the target holds; nobody's if it is empty or does not exist."""
+    """Return who has published the rows that the target holds. An empty or missing target has no publishers."""
     if connection.execute("SELECT to_regclass('hakiri.publisher')").fetchone() == (None,):
         return TargetPublishers()
     target, recorded = target_of(table), recorded_project(connection, table)

@@ -102,12 +102,12 @@ SELECT EXISTS (SELECT FROM {table}
                WHERE "pipelineId" <> %(old_pipeline)s OR "nodeId" <> %(old_table)s OR target <> %(target)s)
 """
 
-_RENAME_KEPT: LiteralString = """
+_RENAME_QUARANTINED: LiteralString = """
 UPDATE {table} SET "pipelineId" = %(pipeline)s, "nodeId" = %(table)s
 WHERE "pipelineId" = %(old_pipeline)s AND "nodeId" = %(old_table)s AND (target IS NULL OR target = %(target)s)
 """
 
-_MOVE_KEPT: LiteralString = """
+_MOVE_QUARANTINED: LiteralString = """
 WITH moved AS (
     DELETE FROM {old}
     WHERE "pipelineId" = %(old_pipeline)s AND "nodeId" = %(old_table)s AND (target IS NULL OR target = %(target)s)
@@ -186,9 +186,9 @@ def _move_quarantined(connection: Connection, move: Move) -> int:
         else:
             quarantine.make(connection, *new)
     if old == new:
-        return connection.execute(sql.SQL(_RENAME_KEPT).format(table=relation(*new)), values).rowcount
+        return connection.execute(sql.SQL(_RENAME_QUARANTINED).format(table=relation(*new)), values).rowcount
     quarantine.complete(connection, *new, quarantine.columns_of(connection, *new))
-    statement = sql.SQL(_MOVE_KEPT).format(old=relation(*old), table=relation(*new))
+    statement = sql.SQL(_MOVE_QUARANTINED).format(old=relation(*old), table=relation(*new))
     return connection.execute(statement, values).rowcount
 
 

@@ -79,22 +79,22 @@ def test_a_new_name_is_refused_until_what_was_loaded_is_renamed(shop: ShopProjec
     named, old, new = RENAMES[what]
     loaded(shop)
     declare(shop, *named)
-    told = plan(shop)
-    assert told["verdict"] == "refused"
-    (reason,) = told["refused"]
+    answer = plan(shop)
+    assert answer["verdict"] == "refused"
+    (reason,) = answer["refused"]
     assert "raw.orders holds 3 row(s) in 2 chunk(s) that were published as tea/orders" in reason
     for words in ("/".join(named), f"hakiri pipeline rename {old} {new}", "load.adopt = true", "another `target`"):
         assert words in reason
-    told = shop.apply()[named[1]]
-    assert (reason in told["error"], ids(shop)) == (True, [1, 2, 3])
+    answer = shop.apply()[named[1]]
+    assert (reason in answer["error"], ids(shop)) == (True, [1, 2, 3])
 
     renamed = rename(shop, old, new)
     assert renamed is not None
     assert ([moved.loads for moved in renamed.moved], renamed.shown) == ([2], (2,))
     assert plan(shop)["verdict"] == "nothing"
     shop.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
-    told = shop.apply()[named[1]]
-    assert (told["rows"], told["error"], ids(shop)) == (1, None, [1, 2, 3, 4])
+    answer = shop.apply()[named[1]]
+    assert (answer["rows"], answer["error"], ids(shop)) == (1, None, [1, 2, 3, 4])
     assert rename(shop, old, new) is None  # there is nothing left to do
 
 
@@ -168,9 +168,11 @@ def test_an_asset_shows_what_was_loaded_under_its_old_name(shop: ShopProject) ->
     after = shop.instance.get_latest_materialization_event(new)
     assert after is not None
     assert after.asset_materialization is not None
-    told = after.asset_materialization.metadata
-    assert told["renamed_from"].value == "tea/orders"
-    assert {name: told[name] for name in before.asset_materialization.metadata} == before.asset_materialization.metadata
+    answer = after.asset_materialization.metadata
+    assert answer["renamed_from"].value == "tea/orders"
+    assert {
+        name: answer[name] for name in before.asset_materialization.metadata
+    } == before.asset_materialization.metadata
     found = shop.instance.get_latest_asset_check_evaluation_record(check)
     assert found is not None
     assert found.event is not None
@@ -183,18 +185,18 @@ def test_an_asset_shows_what_was_loaded_under_its_old_name(shop: ShopProject) ->
 def test_published_chunks_of_another_name_are_adopted_where_the_manifest_says_so(shop: ShopProject) -> None:
     loaded(shop)
     declare(shop, "shop", "sales", load={**APPEND, "adopt": True})
-    told = plan(shop)
-    assert (told["verdict"], told["adopts"], told["refused"]) == (
+    answer = plan(shop)
+    assert (answer["verdict"], answer["adopts"], answer["refused"]) == (
         "load",
         [{"publisher": "tea/orders", "chunks": 2, "rows": 3}],
         [],
     )
     shop.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
-    told = shop.apply()["sales"]
-    assert (told["rows"], told["error"], ids(shop)) == (1, None, [1, 2, 3, 4])
-    told = plan(shop)
-    assert (told["verdict"], told["adopts"]) == ("nothing", [])
-    declare(shop)  # whoever goes back to the old name is refused in turn
+    answer = shop.apply()["sales"]
+    assert (answer["rows"], answer["error"], ids(shop)) == (1, None, [1, 2, 3, 4])
+    answer = plan(shop)
+    assert (answer["verdict"], answer["adopts"]) == ("nothing", [])
+    declare(shop)  # the old name is refused in turn
     assert "published as shop/sales" in plan(shop)["refused"][0]
 
 
@@ -205,21 +207,21 @@ OTHERS: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("told_apart", OTHERS)
-def test_a_target_that_another_project_publishes_to_is_refused(shop: ShopProject, told_apart: str) -> None:
-    ours, theirs, path = OTHERS[told_apart]
+@pytest.mark.parametrize("distinguished", OTHERS)
+def test_a_target_that_another_project_publishes_to_is_refused(shop: ShopProject, distinguished: str) -> None:
+    ours, theirs, path = OTHERS[distinguished]
     shop.file("manifests/hakiri.toml", f"[project]\n{ours}\n")
     loaded(shop)
     other = in_another_folder(shop, "other")
     other.file("manifests/hakiri.toml", f"[project]\n{theirs}\n")
     declare(other, path=path)
     other.file(f"{path}z.csv", order_lines((9, "2024-01-09", "9.50")))
-    told = plan(other)
-    assert told["verdict"] == "refused"
-    assert "another `target`" in told["refused"][0]
-    assert "this is the project" in told["refused"][0]
-    assert "hakiri pipeline rename" not in told["refused"][0]
-    assert told["refused"][0] in other.apply()["orders"]["error"]
+    answer = plan(other)
+    assert answer["verdict"] == "refused"
+    assert "another `target`" in answer["refused"][0]
+    assert "this is the project" in answer["refused"][0]
+    assert "hakiri pipeline rename" not in answer["refused"][0]
+    assert answer["refused"][0] in other.apply()["orders"]["error"]
     assert ids(shop) == [1, 2, 3]
     declare(shop)
     assert plan(shop)["verdict"] == "nothing"
@@ -289,16 +291,16 @@ def restore_database(shop: ShopProject) -> ShopProject:
 )
 def test_the_same_project_stays_the_same(shop: ShopProject, change: Callable[[ShopProject], ShopProject]) -> None:
     changed = change(loaded(shop))
-    told = changed.apply()["orders"]
-    assert (told["error"], told["rows"], ids(changed)) == (None, 0, [1, 2, 3])
+    answer = changed.apply()["orders"]
+    assert (answer["error"], answer["rows"], ids(changed)) == (None, 0, [1, 2, 3])
     changed.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
-    told = changed.apply()["orders"]
-    assert (told["error"], told["rows"], ids(changed)) == (None, 1, [1, 2, 3, 4])
+    answer = changed.apply()["orders"]
+    assert (answer["error"], answer["rows"], ids(changed)) == (None, 1, [1, 2, 3, 4])
     if changed.root != shop.root:
         shutil.rmtree(changed.root)
 
 
-def test_a_target_that_was_emptied_is_nobodys(shop: ShopProject) -> None:
+def test_an_emptied_target_belongs_to_no_old_name(shop: ShopProject) -> None:
     loaded(shop)
     declare(shop, "shop")
     shop.execute("TRUNCATE raw.orders")
@@ -335,13 +337,13 @@ def test_a_rename_that_is_killed_at_any_statement_is_finished_by_the_same_comman
             if proxy.killed_at is None:
                 assert worker.exitcode == 0
                 break
-        told = plan(shop)
-        verdict = "unfinished" if "not finished" in "".join(told["refused"]) else told["verdict"]
+        answer = plan(shop)
+        verdict = "unfinished" if "not finished" in "".join(answer["refused"]) else answer["verdict"]
         if verdict != "nothing":  # it was killed before it had committed its last step
-            asked = f"`hakiri pipeline rename {old} {new}`"
-            assert asked in "".join(told["refused"]), proxy.killed_at
+            command = f"`hakiri pipeline rename {old} {new}`"
+            assert command in "".join(answer["refused"]), proxy.killed_at
             if verdict not in seen:
-                assert asked in shop.apply()["orders"]["error"], proxy.killed_at
+                assert command in shop.apply()["orders"]["error"], proxy.killed_at
             rename(shop, old, new)
         seen.add(verdict)
         assert (plan(shop)["verdict"], rows()) == ("nothing", [(1,), (3,)]), proxy.killed_at
