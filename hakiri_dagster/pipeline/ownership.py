@@ -35,7 +35,7 @@ def find_ownership(table: Table, source: SourceTable, destination: Destination, 
     if ours is None:
         return Ownership(refusals=unfinished)
     found = destination.publishers(table, ours)
-    known = audit.runs.known(run_id for publisher in found.doubtful for run_id in publisher.run_ids)
+    known = audit.runs.known(one.newest_run for one in found.doubtful if one.newest_run is not None)
     judged = [(publisher, published_by(table, publisher, ours, known)) for publisher in found.doubtful]
     foreign = [(publisher, by) for publisher, by in judged if by in ("an undeclared table", "another project")]
     claim = ProjectClaim(ours, found.recorded, found.has_rows_of(table))

@@ -32,14 +32,14 @@ class ProjectIdentity:
 @dataclass(frozen=True, slots=True)
 class Publisher:
     """A pipeline and table whose published rows a target holds. `project` is None where it was published by a version
-    that did not record it. `run_ids`: some of the runs that published, where the project alone does not tell."""
+    that did not record it. `newest_run` made the newest of these loads."""
 
     pipeline_id: str
     table: str
     chunks: int
     rows: int
     project: ProjectIdentity | None = None
-    run_ids: tuple[str, ...] = ()
+    newest_run: str | None = None
 
     @property
     def label(self) -> str:
@@ -108,14 +108,14 @@ def identity_of(table: Table, lineage: Sequence[str]) -> ProjectIdentity | None:
     return None if key is None else ProjectIdentity(key.id, key.name, identify_source(lineage, key.root))
 
 
-def is_same_project(recorded: ProjectIdentity | None, ours: ProjectIdentity, *, runs_known: bool) -> bool:
-    """Two declared ids decide. Otherwise a project that remembers the runs is the one that made them, whatever it is
-    called now; one that has lost its memory has the same name and reads from the same source."""
+def is_same_project(recorded: ProjectIdentity | None, ours: ProjectIdentity, *, run_known: bool) -> bool:
+    """Two declared ids decide. Otherwise a project whose audit DB has recorded the newest run is the one that made it,
+    whatever it is called now; one that has lost its audit DB has the same name and reads from the same source."""
     if recorded is None:
         return True
     if recorded.id is not None and ours.id is not None:
         return recorded.id == ours.id
-    if runs_known:
+    if run_known:
         return True
     same_source = recorded.source is None or ours.source is None or recorded.source == ours.source
     return recorded.name == ours.name and same_source
@@ -124,19 +124,19 @@ def is_same_project(recorded: ProjectIdentity | None, ours: ProjectIdentity, *, 
 def published_by(table: Table, publisher: Publisher, ours: ProjectIdentity, known_runs: frozenset[str]) -> PublishedBy:
     key = table.project
     declared = frozenset() if key is None else key.publishers_of(table)
-    runs_known = not known_runs.isdisjoint(publisher.run_ids)
+    run_known = publisher.newest_run in known_runs
     is_declared = (publisher.pipeline_id, publisher.table) in declared
-    if is_declared and is_same_project(publisher.project, ours, runs_known=runs_known):
+    if is_declared and is_same_project(publisher.project, ours, run_known=run_known):
         return "this table" if publisher.label == table.label else "another table"
-    if is_declared or not _is_ours_by_name(publisher.project, ours, runs_known=runs_known):
+    if is_declared or not _is_ours_by_name(publisher.project, ours, run_known=run_known):
         return "another project"
     return "an undeclared table"
 
 
-def _is_ours_by_name(recorded: ProjectIdentity | None, ours: ProjectIdentity, *, runs_known: bool) -> bool:
+def _is_ours_by_name(recorded: ProjectIdentity | None, ours: ProjectIdentity, *, run_known: bool) -> bool:
     """Under another pipeline or table the source may be any: it does not tell the project."""
     anywhere = ProjectIdentity(ours.id, ours.name)
-    return is_same_project(recorded, anywhere, runs_known=runs_known)
+    return is_same_project(recorded, anywhere, run_known=run_known)
 
 
 def refuse_publisher(table: Table, publisher: Publisher, by: PublishedBy, ours: ProjectIdentity) -> str:

@@ -44,10 +44,11 @@ SELECT count(DISTINCT chunk_key), sum(rows)::bigint FROM hakiri.ledger
 WHERE target = %s AND pipeline_id = %s AND table_name = %s AND superseded_by IS NULL AND rows > 0
 """
 
-_RUN_IDS: LiteralString = """
-SELECT DISTINCT run_id FROM hakiri.ledger
+_NEWEST_RUN: LiteralString = """
+SELECT run_id FROM hakiri.ledger
 WHERE target = %s AND pipeline_id = %s AND table_name = %s AND superseded_by IS NULL AND rows > 0
-LIMIT 50
+ORDER BY load_id DESC
+LIMIT 1
 """
 
 _RECORDED: LiteralString = """
@@ -101,8 +102,8 @@ def _publisher(connection: Connection, target: str, row: tuple[object, ...]) -> 
     pipeline_id, name, *project = row
     of = (target, pipeline_id, name)
     chunks, rows = connection.execute(_EXTENT, of).fetchone() or (0, 0)
-    runs = tuple(run_id for (run_id,) in connection.execute(_RUN_IDS, of))
-    return Publisher(str(pipeline_id), str(name), chunks, rows, _identity(*project), runs)
+    (newest,) = connection.execute(_NEWEST_RUN, of).fetchone() or (None,)
+    return Publisher(str(pipeline_id), str(name), chunks, rows, _identity(*project), newest)
 
 
 def _identity(id_: object = None, name: object = None, source: object = None) -> ProjectIdentity | None:

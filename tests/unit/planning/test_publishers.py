@@ -48,7 +48,7 @@ CASES: list[tuple[ProjectIdentity, ProjectIdentity | None, bool, PublishedBy]] =
 def test_a_project_is_known_by_its_id_then_its_runs_then_its_name_and_source(
     ours: ProjectIdentity, recorded: ProjectIdentity | None, is_remembered: bool, expected: PublishedBy
 ) -> None:
-    publisher = Publisher("shop", "orders", 1, 1, recorded, ("run-1",))
+    publisher = Publisher("shop", "orders", 1, 1, recorded, "run-1")
     known = frozenset({"run-1"} if is_remembered else {"run-2"})
     assert published_by(table(), publisher, ours, known) == expected
 
