@@ -30,7 +30,8 @@ _WAS: Final = REWOUND_CHUNK.c
 @dataclass(frozen=True, slots=True)
 class RewindRequest:
     """`written` is the stretch as it was asked for. `planned` are the chunks of the plan as the source makes it now;
-    None: all of them are loaded again. `fenced` are those whose dead attempts cannot publish any more."""
+    None: all of them are loaded again. `fenced` are those whose dead attempts cannot publish any more. `keys`: the
+    chunks that are named, whatever the stretch."""
 
     pipeline_id: str
     table: str
@@ -41,6 +42,7 @@ class RewindRequest:
     planned: frozenset[str] | None
     fenced: frozenset[str]
     parts: frozenset[str] = frozenset()
+    keys: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def _rewind(connection: Connection, request: RewindRequest, is_dead: HolderIsDea
     query = select(PIPELINE_CHUNKS).where(*of_table(*of)).order_by(_C.chunk_id).with_for_update()
     rows = {row.chunk_id: row for row in connection.execute(query)}
     states = [from_row(row) for row in rows.values()]
-    touched = reach(states, request.stretch, request.parts)
+    touched = reach(states, request.stretch, request.parts, request.keys)
     mine = [rows[state.key] for state in touched.states]
     busy = tuple(BusyChunk(row.chunk_id, row.holder_node) for row in mine if _is_held(row, now, is_dead))
     left = {row.chunk_id for row in mine if row.status == "running"} - {chunk.key for chunk in busy}
@@ -140,7 +142,8 @@ def _rewind(connection: Connection, request: RewindRequest, is_dead: HolderIsDea
     rewind_id = _record_rewind(connection, request, generation, now)
     keep = [_as_it_was(rewind_id, rows[state.key]) for state in touched.published]
     connection.execute(insert(REWOUND_CHUNK), keep)
-    save_states(connection, *of, rewind(states, request.stretch, rewind_id, request.planned, request.parts))
+    again = rewind(states, request.stretch, rewind_id, request.planned, request.parts, request.keys)
+    save_states(connection, *of, again)
     return RewindAnswer(touched, rewind_id, generation)
 
 

@@ -139,6 +139,42 @@ def check(
 
 
 @app.command()
+def verify(
+    pipeline_id: Id,
+    table: Annotated[str | None, typer.Option(help="One table only.")] = None,
+    lower: Annotated[
+        str | None, typer.Option("--from", metavar="A", help="Only chunks from here on: a date, a time, an id.")
+    ] = None,
+    upper: Annotated[str | None, typer.Option("--to", metavar="B", help="Only chunks that begin before B.")] = None,
+    windows: Annotated[
+        int | None, typer.Option("--windows", metavar="N", min=1, help="Only the newest N chunks.")
+    ] = None,
+    digest: Annotated[
+        bool, typer.Option("--digest", help="Compare values as well, by a checksum that does not depend on the order.")
+    ] = False,
+    chunks_per_second: Annotated[
+        float | None,
+        typer.Option("--chunks-per-second", metavar="N", min=0.001, help="How many chunks each side counts a second."),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make the chunks that drifted pending: the next apply loads them again.")
+    ] = False,
+    repair_deletes: Annotated[
+        bool,
+        typer.Option("--repair-deletes", help="With --repair, also the chunks with rows that the source has deleted."),
+    ] = False,
+    as_json: Json = False,
+) -> NoReturn:
+    """Compare targets with their sources, chunk by chunk. Loads nothing; exits with 1 if rows are lost or changed."""
+    from hakiri_dagster.cli.verify_command import Repair, verify_pipeline
+    from hakiri_dagster.pipeline.verification import VerifyOptions
+
+    stretch = None if lower is None and upper is None else (lower, upper)
+    options = VerifyOptions(stretch, windows, digest, chunks_per_second)
+    _exit(verify_pipeline(_project, pipeline_id, table, options, Repair(repair, repair_deletes), as_json=as_json))
+
+
+@app.command()
 def profile(
     pipeline_id: Id,
     table: Annotated[str | None, typer.Option(help="One table only.")] = None,

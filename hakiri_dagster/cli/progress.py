@@ -55,6 +55,30 @@ def _lines(due: Mapping[str, int], tally: Tally) -> Iterator[Callable[[Table], N
     yield ProgressLines(due, tally, sys.stderr)
 
 
+@contextmanager
+def counted_chunks_shown(labels: Sequence[str]) -> Iterator[Callable[[Table, int, int], None]]:
+    """Show how many chunks of each table are counted, while both sides of a comparison are."""
+    if not sys.stderr.isatty():
+        last = dict.fromkeys(labels, time.monotonic())
+
+        def write_line(table: Table, done: int, total: int) -> None:
+            now = time.monotonic()
+            if now - last[table.label] >= SECONDS_BETWEEN_LINES:
+                last[table.label] = now
+                print(f"{table.label}: {done // 2:,} of {total // 2:,} chunk(s) counted", file=sys.stderr, flush=True)
+
+        yield write_line
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks = {label: bars.add_task(label, total=None) for label in labels}
+
+        def update_bar(table: Table, done: int, total: int) -> None:
+            bars.update(tasks[table.label], completed=done, total=total)
+
+        yield update_bar
+
+
 class ProgressLines:
     def __init__(
         self, due: Mapping[str, int], tally: Tally, to: TextIO, clock: Callable[[], float] = time.monotonic

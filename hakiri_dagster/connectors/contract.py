@@ -20,6 +20,7 @@ from hakiri_dagster.planning.columns import SourceSchema
 from hakiri_dagster.planning.horizon import Horizon, Lookback
 from hakiri_dagster.planning.source_files import FileVersion
 from hakiri_dagster.quality.measures import Form
+from hakiri_dagster.quality.table_comparison import ComparedColumns, ComparedTable
 
 NOTHING_SAID: Mapping[str, Any] = MappingProxyType({})
 NO_NETWORK = Network()
@@ -272,6 +273,15 @@ class OfFiles(Protocol):
 
     def stamps(self) -> tuple[Stamp, ...]:
         """Those that are there now, unread."""
+        ...
+
+
+@runtime_checkable
+class Comparable(Protocol):
+    """A table whose rows can be compared with a target's without reading them through Spark."""
+
+    def comparison(self, columns: ComparedColumns) -> ComparedTable:
+        """`columns` are those that the destination compares, in forms that it computes alike."""
         ...
 
 

@@ -27,7 +27,9 @@ from hakiri_dagster.planning.hooks import HookName, OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
 from hakiri_dagster.planning.publishers import Move, Moved, ProjectClaim, ProjectIdentity, Publisher, TargetPublishers
 from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
+from hakiri_dagster.planning.verification import QuarantinedRows
 from hakiri_dagster.quality.measures import Answers, Digest, Form, Measure
+from hakiri_dagster.quality.table_comparison import ComparedColumns, ComparedTable
 from hakiri_dagster.quality.validators.registry import Asked
 
 LOAD_ID_COLUMN = "_hakiri_load_id"
@@ -275,6 +277,11 @@ class PreparedLoad(Protocol):
     def undo(self) -> None: ...
 
 
+class ComparedTarget(ComparedTable, Protocol):
+    @property
+    def columns(self) -> ComparedColumns: ...
+
+
 class Destination(Protocol):
     """One destination, opened for one run."""
 
@@ -385,6 +392,17 @@ class Destination(Protocol):
 
     def ask(self, table: Table, measures: Sequence[Measure]) -> Answers:
         """Of the target as everybody sees it."""
+        ...
+
+    def comparison(
+        self, table: Table, names: Sequence[str], key: Sequence[str], *, with_values: bool
+    ) -> ComparedTarget | None:
+        """The rows of the table's own loads, to be compared with the source's; None where there is no target. `names`
+        are the source's columns that are loaded; `key` tells its rows apart, if anything does."""
+        ...
+
+    def quarantined_rows(self, table: Table) -> Iterator[QuarantinedRows]:
+        """The rows that loads which stand have kept out of the target, by the text of their cursor."""
         ...
 
     def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:

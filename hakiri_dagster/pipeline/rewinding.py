@@ -6,7 +6,7 @@ Nothing is loaded or deleted here. The chunks are pending from now on, and their
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from hakiri_dagster.audit.claims import BusyChunk
@@ -103,23 +103,7 @@ def reached(survey: Survey, stretch: Interval, parts: frozenset[str] = frozenset
 def rewind(runtime: Runtime, survey: Survey, stretch: Interval, wish: Wish) -> RewindAnswer:
     """All chunks of the stretch or none. A dead attempt may wake up: it is fenced before, and the ledger is asked after
     that what it has published."""
-    table, audit = survey.table, runtime.audit
-    fenced: frozenset[str] = frozenset()
-    for _ in range(_TRIES):
-        remember(audit, survey, survey.due)
-        answer = audit.rewinds.rewind(_request(survey, stretch, wish, fenced), is_dead)
-        if answer.busy:
-            raise _busy(table, answer.busy)
-        if not answer.unfenced:
-            return answer
-        runtime.destination(table).claim(table, answer.unfenced, str(ProcessIdentity.current()))
-        fenced |= set(answer.unfenced)
-        survey = runtime.survey(table)
-    raise _busy(table, [BusyChunk(key, None) for key in answer.unfenced])
-
-
-def _request(survey: Survey, stretch: Interval, wish: Wish, fenced: frozenset[str]) -> RewindRequest:
-    return RewindRequest(
+    request = RewindRequest(
         pipeline_id=survey.table.pipeline_id,
         table=survey.table.name,
         stretch=stretch,
@@ -127,9 +111,45 @@ def _request(survey: Survey, stretch: Interval, wish: Wish, fenced: frozenset[st
         reason=wish.reason.strip(),
         asked_by=wish.asked_by,
         planned=planned_keys(survey),
-        fenced=fenced,
+        fenced=frozenset(),
         parts=wish.parts,
     )
+    return _rewind(runtime, survey, request)
+
+
+def rewind_chunks(runtime: Runtime, survey: Survey, keys: Sequence[str], *, reason: str, asked_by: str) -> RewindAnswer:
+    """Make the named chunks pending, in one rewind: those of `null`, of a file or of a whole table, too."""
+    named = [
+        chunk.bounds.interval for chunk in survey.chunks if chunk.key in keys and isinstance(chunk.bounds, CursorRange)
+    ]
+    ordered = sorted(named, key=low)
+    request = RewindRequest(
+        pipeline_id=survey.table.pipeline_id,
+        table=survey.table.name,
+        stretch=Interval(ordered[0].lower, max(ordered, key=high).upper) if ordered else Interval(None, None),
+        written=(keys[0], keys[-1]),
+        reason=reason,
+        asked_by=asked_by,
+        planned=planned_keys(survey),
+        fenced=frozenset(),
+        keys=frozenset(keys),
+    )
+    return _rewind(runtime, survey, request)
+
+
+def _rewind(runtime: Runtime, survey: Survey, request: RewindRequest) -> RewindAnswer:
+    table, audit = survey.table, runtime.audit
+    for _ in range(_TRIES):
+        remember(audit, survey, survey.due)
+        answer = audit.rewinds.rewind(request, is_dead)
+        if answer.busy:
+            raise _busy(table, answer.busy)
+        if not answer.unfenced:
+            return answer
+        runtime.destination(table).claim(table, answer.unfenced, str(ProcessIdentity.current()))
+        survey = runtime.survey(table)
+        request = replace(request, fenced=request.fenced | set(answer.unfenced), planned=planned_keys(survey))
+    raise _busy(table, [BusyChunk(key, None) for key in answer.unfenced])
 
 
 def planned_keys(survey: Survey) -> frozenset[str] | None:

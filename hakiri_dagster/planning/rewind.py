@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, Part
 from hakiri_dagster.planning.intervals import NOTHING, Intervals, low, overlap, subtract, union, within
@@ -37,8 +38,14 @@ class Reach:
         return (*self.published, *self.owed)
 
 
-def reach(states: Sequence[ChunkState], stretch: Interval, parts: Collection[str] = ()) -> Reach:
-    """`parts`: their values; none: of all parts, or of a table without any."""
+def reach(
+    states: Sequence[ChunkState],
+    stretch: Interval,
+    parts: Collection[str] = (),
+    keys: Collection[str] | None = None,
+) -> Reach:
+    """`parts`: their values; none: of all parts, or of a table without any. `keys`: the chunks themselves are named,
+    of whatever kind, and the stretch selects nothing."""
     newest = max((state.generation for state in states), default=0)
     coverage = {
         part: union(covered for state in of_part for covered in state.covered)
@@ -46,22 +53,33 @@ def reach(states: Sequence[ChunkState], stretch: Interval, parts: Collection[str
     }
     touched = sorted(
         (
-            low(state.bounds.interval),
-            state.key,
-            state,
-            bool(within(coverage[state.bounds.part], state.bounds.interval)),
-        )
-        for state in states
-        if state.generation == newest
-        and isinstance(state.bounds, CursorRange)
-        and overlap(state.bounds.interval, stretch)
-        and (not parts or (state.bounds.part is not None and state.bounds.part.value in parts))
+            state
+            for state in states
+            if state.generation == newest
+            and (_lies_in(state.bounds, stretch, parts) if keys is None else state.key in keys)
+        ),
+        key=_in_cursor_order,
     )
-    taken = {key for _, key, state, covered in touched if covered or _holds_rows(state)}
+
+    def is_published(state: ChunkState) -> bool:
+        bounds = state.bounds
+        is_covered = isinstance(bounds, CursorRange) and bool(within(coverage[bounds.part], bounds.interval))
+        return is_covered or _holds_rows(state)
+
     return Reach(
-        published=tuple(state for _, key, state, _ in touched if key in taken),
-        owed=tuple(state for _, key, state, _ in touched if key not in taken),
+        published=tuple(state for state in touched if is_published(state)),
+        owed=tuple(state for state in touched if not is_published(state)),
     )
+
+
+def _lies_in(bounds: Bounds, stretch: Interval, parts: Collection[str]) -> bool:
+    if not isinstance(bounds, CursorRange) or not overlap(bounds.interval, stretch):
+        return False
+    return not parts or (bounds.part is not None and bounds.part.value in parts)
+
+
+def _in_cursor_order(state: ChunkState) -> tuple[float, str]:
+    return (low(state.bounds.interval) if isinstance(state.bounds, CursorRange) else inf, state.key)
 
 
 def rewind(
@@ -70,13 +88,14 @@ def rewind(
     rewind_id: int | None = None,
     planned: Collection[str] | None = None,
     parts: Collection[str] = (),
+    keys: Collection[str] | None = None,
 ) -> tuple[ChunkState, ...]:
     """The states that change: the newest plan becomes a new generation, which owes what is published of the stretch.
 
     A chunk is owed whole, and what it published no longer counts, in older plans either. One that is not in the plan
     that the source makes now (`planned`) is owed when the source has rows there again.
     """
-    touched = reach(states, stretch, parts).published
+    touched = reach(states, stretch, parts, keys).published
     if not touched:
         return ()
     newest = touched[0].generation

@@ -27,6 +27,7 @@ from hakiri_dagster.connectors.contract import (
 from hakiri_dagster.connectors.postgres import partitions, snapshot
 from hakiri_dagster.connectors.postgres.catalog import Relation, describe
 from hakiri_dagster.connectors.postgres.column_types import selection
+from hakiri_dagster.connectors.postgres.comparison import SourceComparison
 from hakiri_dagster.connectors.postgres.config import SourceConfig
 from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS, connect, source_transaction
 from hakiri_dagster.connectors.postgres.cursors import Cursor, cursor_of, extent, fingerprint
@@ -49,6 +50,7 @@ from hakiri_dagster.planning.horizon import (
     may_be_awaited,
 )
 from hakiri_dagster.planning.windows import MINUTE
+from hakiri_dagster.quality.table_comparison import ComparedColumns
 
 _SOON: Final = MINUTE
 """A transaction that has been open for longer is not expected to end within the patience of a survey."""
@@ -200,6 +202,14 @@ class PostgresTable:
             snapshot=shared,
             wal=wal,
         )
+
+    def comparison(self, columns: ComparedColumns) -> SourceComparison:
+        with source_transaction(self.config, self.label) as connection:
+            relation = self._describe(connection)
+        by = None
+        if columns.cursor is not None:
+            by = cursor_of(relation, columns.cursor, self.config.text_columns, self.label)
+        return SourceComparison(self.config, relation, self._identifier, by, columns, self.label)
 
     def _describe(self, connection: Connection[TupleRow]) -> Relation:
         return describe(connection, self.config.schema, self.name, self.label)

@@ -39,6 +39,7 @@ from hakiri_dagster.destinations.postgres import (
     vanished,
 )
 from hakiri_dagster.destinations.postgres.asked_rows import AskedRows
+from hakiri_dagster.destinations.postgres.comparison import TargetComparison, quarantined_rows
 from hakiri_dagster.destinations.postgres.connection import Connection, Connections
 from hakiri_dagster.destinations.postgres.control_schema import ensure_control_schema, is_outdated
 from hakiri_dagster.destinations.postgres.digesting import compared_forms
@@ -63,6 +64,7 @@ from hakiri_dagster.planning.hooks import OwedHook
 from hakiri_dagster.planning.mode_switch import LastLoad
 from hakiri_dagster.planning.publishers import Move, Moved, ProjectClaim, ProjectIdentity, Publisher, TargetPublishers
 from hakiri_dagster.planning.replays import KeptOfLoad, LiveLoad
+from hakiri_dagster.planning.verification import QuarantinedRows
 from hakiri_dagster.quality.measures import Answers, Digest, Form, Measure, Unanswered
 from hakiri_dagster.settings import DEFAULT_TENANT
 
@@ -215,6 +217,15 @@ class PostgresDestination:
             target = found.target
             added = frozenset(mode_of(table).added_columns(table))
             return answered(connection, AskedRows((target.schema, target.name), target, added), measures)
+
+    def comparison(
+        self, table: Table, names: Sequence[str], key: Sequence[str], *, with_values: bool
+    ) -> TargetComparison | None:
+        return TargetComparison.of(self._connections, table, names, key, with_values=with_values)
+
+    def quarantined_rows(self, table: Table) -> Iterator[QuarantinedRows]:
+        with self._connections.look(table.label) as connection:
+            yield from quarantined_rows(connection, table)
 
     def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:
         return hook_session(self._connections, table, attempt)

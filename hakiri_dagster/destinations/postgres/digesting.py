@@ -48,7 +48,7 @@ def digested(connection: Connection, rows: AskedRows, measure: Digest) -> Answer
     compared = compared_forms(rows, measure)
     if not compared:
         return Unanswered(f"no checksum can be made of {', '.join(forms)}")
-    row = _portable_row(compared) if measure.portable else _own_row(compared)
+    row = _portable_row(compared) if measure.portable else own_row(compared)
     statement = sql.SQL("SELECT coalesce(sum({}::numeric), 0) FROM {}{}")
     found = connection.execute(statement.format(row, rows.relation, rows.where())).fetchone()
     left_out = tuple(name for name, form in forms.items() if form is None)
@@ -95,7 +95,8 @@ def _joined(texts: Sequence[sql.Composable]) -> sql.Composed:
     return sql.SQL("pg_catalog.concat_ws({}, {})").format(sql.Literal(SEPARATOR), sql.SQL(", ").join(texts))
 
 
-def _own_row(forms: Sequence[tuple[str, str]]) -> sql.Composable:
+def own_row(forms: Sequence[tuple[str, str]]) -> sql.Composable:
+    """Return the hash of a row's own values, as `row_of` of a PostgreSQL source computes it."""
     values = [
         sql.SQL("{}::text" if form == "text" or form.endswith(_TEXT) else "{}").format(
             sql.Identifier(stored_name(name))

@@ -29,6 +29,8 @@ from hakiri_dagster.cli.replay_command import HeldDocument, LeftDocument, Replay
 from hakiri_dagster.cli.rewind_command import RewindDocument
 from hakiri_dagster.cli.status_command import PipelineStatus
 from hakiri_dagster.cli.tally import TableTally, Tally
+from hakiri_dagster.cli.verify_command import ChunkDocument
+from hakiri_dagster.cli.verify_command import TableDocument as VerifiedTable
 from hakiri_dagster.engine.doctor import Check
 from hakiri_dagster.errors import Problem
 from hakiri_dagster.manifest.project import load_project
@@ -157,6 +159,12 @@ def test_the_answer_of_check() -> None:
     (table,) = ANSWERS["check"]["tables"]
     assert list(table) == list(names(CheckedTable))
     assert [list(check) for check in table["checks"]] == [list(names(CheckDocument))]
+
+
+def test_the_answer_of_verify() -> None:
+    (table,) = ANSWERS["verify"]["tables"]
+    assert list(table) == list(names(VerifiedTable))
+    assert [list(chunk) for chunk in table["differences"]] == [list(names(ChunkDocument))]
 
 
 def test_the_answer_of_quarantine_show() -> None:

@@ -137,6 +137,9 @@ class Mode(Protocol):
     leaves_load_ids: bool = False
     """Rows that a load finds as they should be keep the id of the load that wrote them, though it supersedes that."""
 
+    current_flag: str | None = None
+    """The target's boolean column that marks the rows which still hold, where it has others."""
+
     what_no_rows_do: str = "leave the target empty"
     """To the target, where each load has all rows of the source."""
 

@@ -55,6 +55,7 @@ class Scd2(Mode):
     looks_for_load_ids = False
     leaves_load_ids = True
     what_no_rows_do = "close every row of the target"
+    current_flag = IS_CURRENT
 
     @override
     def schema_objections(self, table: Table, schema: SourceSchema) -> Sequence[str]:
