@@ -123,7 +123,7 @@ def scd2(bench: Bench) -> Iterator[Row]:
 
 
 def from_postgres(bench: Bench) -> Iterator[Row]:
-    with _origin(bench):
+    with postgres_origin(bench):
         title = "lineitem PostgreSQL → PostgreSQL, `truncate`"
         yield bench.against_yardstick(title, lambda: _from_postgres(bench, FROM_POSTGRES), 3.5)
 
@@ -131,7 +131,7 @@ def from_postgres(bench: Bench) -> Iterator[Row]:
 def from_postgres_monthly(bench: Bench) -> Iterator[Row]:
     """The same rows, cut in windows by a cursor that has an index, beside all of them in one."""
     monthly, at_once = (FROM_POSTGRES_IN_WINDOWS.replace("WINDOW", window) for window in ("1mo", "20000d"))
-    with _origin(bench, "CREATE INDEX ON origin.lineitem (l_shipdate)"):
+    with postgres_origin(bench, "CREATE INDEX ON origin.lineitem (l_shipdate)"):
         seconds, one = bench.interleaved(
             lambda: _from_postgres(bench, monthly), "one chunk", lambda: _from_postgres(bench, at_once)
         )
@@ -139,7 +139,7 @@ def from_postgres_monthly(bench: Bench) -> Iterator[Row]:
 
 
 @contextmanager
-def _origin(bench: Bench, *statements: LiteralString) -> Iterator[None]:
+def postgres_origin(bench: Bench, *statements: LiteralString) -> Iterator[None]:
     bench.warehouse.forget("origin")
     bench.warehouse.create("origin", "lineitem", keyed=False)
     for process in [

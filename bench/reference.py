@@ -64,6 +64,10 @@ class Warehouse:
         """What the work before has left to be written is not the next one's to pay for."""
         self.run(sql.SQL("CHECKPOINT"))
 
+    def analyze(self, schema: str, table: str) -> None:
+        """As autovacuum leaves a table that has rested for a while."""
+        self.run(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(schema, table)))
+
     def create(self, schema: str, table: str, *, keyed: bool) -> None:
         self.run(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
         columns = sql.SQL(COLUMNS[table])  # our own constant text

@@ -24,6 +24,7 @@ from hakiri_dagster.orchestration.queue_sensor import queue_sensors
 from hakiri_dagster.orchestration.resources import project_resource, spark_resource
 from hakiri_dagster.orchestration.schedules import pipeline_schedule
 from hakiri_dagster.orchestration.sensors import alerts, killed_runs, stale_leases
+from hakiri_dagster.orchestration.verify_schedules import verify_schedules
 from hakiri_dagster.pipeline.runtime import stored_chunks, stored_plans
 from hakiri_dagster.settings import Settings
 
@@ -42,7 +43,10 @@ def project_definitions(project: Project, settings: Settings) -> dg.Definitions:
             *_sources(project.tables, upstream),
         ],
         jobs=[job for pipeline in project.pipelines for job in pipeline_jobs(pipeline, partitions)],
-        schedules=[pipeline_schedule(pipeline, partitions) for pipeline in project.pipelines if pipeline.schedule],
+        schedules=[
+            *(pipeline_schedule(pipeline, partitions) for pipeline in project.pipelines if pipeline.schedule),
+            *(schedule for pipeline in project.pipelines for schedule in verify_schedules(pipeline)),
+        ],
         sensors=[
             *_sensors(project, partitions),
             killed_runs,

@@ -27,6 +27,7 @@ AlertKind = Literal[
     "trigger_failed",
     "unread_part",
     "long_transaction",
+    "drift",
 ]
 Severity = Literal["warning", "error"]
 

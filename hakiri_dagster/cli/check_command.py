@@ -55,7 +55,7 @@ def check(root: Path, pipeline_id: str, name: str | None, as_json: bool) -> int:
 
 
 def _document(table: Table, evaluations: Sequence[dg.AssetCheckEvaluation], error: str | None) -> TableDocument:
-    checks = [_check(evaluation) for evaluation in evaluations]
+    checks = [_check(evaluation) for evaluation in evaluations if evaluation.partition is None]
     statuses = {one["status"] for one in checks} | ({"failed"} if error else set())
     worst = next((status for status in ("failed", "warning") if status in statuses), "passed")
     return TableDocument(pipeline_id=table.pipeline_id, table=table.name, status=worst, error=error, checks=checks)

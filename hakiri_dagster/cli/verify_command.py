@@ -207,7 +207,8 @@ def _summary(table: TableDocument) -> str:
     compared = f"{table['chunks']:,} chunk(s) compared by {table['compared_by']}"
     rows = f"{table['source_rows']:,} row(s) at the source, {table['target_rows']:,} in the target"
     quarantined = f", {table['quarantined']:,} quarantined" if table["quarantined"] else ""
-    return f"{compared}, {len(different):,} drifted; {rows}{quarantined}"
+    unpublished = f"; {table['not_published']:,} chunk(s) are not loaded yet" if table["not_published"] else ""
+    return f"{compared}, {len(different):,} drifted; {rows}{quarantined}{unpublished}"
 
 
 def _lines(table: TableDocument) -> Iterator[str]:

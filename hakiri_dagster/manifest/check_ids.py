@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from hakiri_dagster.manifest.field_types import quoted, wrong
 
 CHECK_ID = r"^[a-z][a-z0-9_]{0,62}$"
-RESERVED_IDS = ("no_rows_set_aside",)
+RESERVED_IDS = ("no_rows_set_aside", "matches_source")
 
 
 def _check_id(value: Any) -> Any:

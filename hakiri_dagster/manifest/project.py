@@ -41,6 +41,7 @@ from hakiri_dagster.manifest.trigger_checks import (
     trigger_problems,
     trigger_secrets,
 )
+from hakiri_dagster.manifest.verify_spec import verify_problems
 from hakiri_dagster.security import secrets
 from hakiri_dagster.settings import allows_loopback
 
@@ -124,6 +125,7 @@ class _Reader:
         self.problems += table_problems(entry)
         self.problems += merge_problems(entry)
         self.problems += budget_problems(entry)
+        self.problems += verify_problems(entry)
         self.problems += arrival_problems(entry)
         self.warnings += merge_warnings(entry)
         self.warnings += budget_warnings(entry)

@@ -72,6 +72,7 @@ _HEADINGS = {
     "RowCountMatchesSourceValidator": "The validator `row_count_matches_source`",
     "SqlValidator": "The validator `sql`",
     "LateSpec": "`validate.late`",
+    "VerifySpec": "`verify`",
     "QuarantineSpec": "`validate.quarantine`",
     "NotNullRule": "The row rule `not_null`",
     "RegexRule": "The row rule `regex`",

@@ -29,6 +29,7 @@ from hakiri_dagster.manifest.spec import (
 )
 from hakiri_dagster.manifest.tables import Endpoint, Origin, Pipeline, Table
 from hakiri_dagster.manifest.trigger_spec import DeliveredTrigger
+from hakiri_dagster.manifest.verify_spec import VerifySpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ def resolve_pipeline(declared: Declared, landings: Landings, root: Path) -> Pipe
         origin=Origin(entry.file, entry.line),
         backfill=spec.backfill,
         triggers=spec.triggers,
+        verify=spec.verify,
     )
 
 
@@ -122,6 +124,12 @@ def _mode(load: LoadSpec, table: TableSpec) -> LoadMode:
     return load.mode or ("upsert" if table.primary_key else "append")
 
 
+def _verify(spec: PipelineSpec, table: TableSpec) -> VerifySpec | None:
+    if table.verify is False or (table.verify is None and spec.verify is None):
+        return None
+    return overlay(spec.verify or VerifySpec(), table.verify)
+
+
 def _table(
     declared: Declared, index: int, table: TableSpec, source: Endpoint, destination: Endpoint, root: Path
 ) -> Table:
@@ -155,5 +163,6 @@ def _table(
         position=index,
         contract=table.contract or spec.contract,
         renamed=table.renamed,
+        verify=_verify(spec, table),
         told_when=any(isinstance(trigger, DeliveredTrigger) for trigger in spec.triggers),
     )

@@ -59,6 +59,7 @@ from hakiri_dagster.manifest.source_config import (
 )
 from hakiri_dagster.manifest.trigger_spec import Triggers
 from hakiri_dagster.manifest.validator_spec import DatasetLevelSpec, LateSpec
+from hakiri_dagster.manifest.verify_spec import VerifySpec
 
 BUILT_SOURCES = ("files", "postgres", "rest", "github", "stripe")
 _SOURCES_ONLY = frozenset(BUILT_SOURCES) - {"postgres"}
@@ -349,6 +350,10 @@ class TableSpec(Model):
     validation: ValidateSpec | None = Field(
         default=None, validation_alias="validate", description="What must hold, key by key over the pipeline's."
     )
+    verify: VerifySpec | Literal[False] | None = Field(
+        default=None,
+        description="How often the target is compared with the source, over the pipeline's; `false`: never.",
+    )
     transforms: Transforms | None = Field(default=None, description="Changes to the rows on their way.")
     description: str | None = Field(default=None, description="What the table holds; shown in Dagster.")
     owners: tuple[Owner, ...] = Field(default=(), description="Over the pipeline's; shown in Dagster.")
@@ -394,6 +399,9 @@ class PipelineSpec(Model):
     backfill: BackfillSpec = Field(default_factory=BackfillSpec, description="How history is cut into chunks.")
     validation: ValidateSpec = Field(
         default_factory=ValidateSpec, validation_alias="validate", description="What must hold for a publish."
+    )
+    verify: VerifySpec | None = Field(
+        default=None, description="How often the targets are compared with the source. Default: never by itself."
     )
     transforms: Transforms = Field(default=(), description="Changes to the rows on their way.")
     description: str | None = Field(default=None, description="What the pipeline is for; shown in Dagster.")

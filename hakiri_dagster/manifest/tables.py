@@ -29,6 +29,7 @@ from hakiri_dagster.manifest.trigger_spec import (
     Triggers,
     WebhookTrigger,
 )
+from hakiri_dagster.manifest.verify_spec import VerifySpec
 
 READS_WITHOUT_REQUESTS = frozenset(("files", "postgres"))
 """Connectors that no budget of requests concerns."""
@@ -120,6 +121,8 @@ class Table:
     """How its records are asked of an API; empty for other sources."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Old names of columns by their new ones."""
+    verify: VerifySpec | None = None
+    """How often the target is compared with the source; None: never by itself."""
     told_when: bool = False
     """Something from outside tells when there is something to load."""
     project: ProjectKey | None = field(default=None, repr=False, compare=False)
@@ -193,6 +196,7 @@ class Pipeline:
     origin: Origin
     backfill: BackfillSpec = field(default_factory=BackfillSpec)
     triggers: Triggers = ()
+    verify: VerifySpec | None = None
 
     @property
     def receives(self) -> bool:

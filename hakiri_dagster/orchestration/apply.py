@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from uuid import uuid4
 
 import dagster as dg
@@ -90,7 +91,8 @@ class Applier:
         partitions = partitions_of(table, survey.source, survey.stored_plan)
         reconcile(self._instance, table, partitions, survey)
         root = self._runtime.project.root
-        asset = table_asset(table, partitions, source_key(survey.source.lineage, root), root)
+        loaded = replace(table, verify=None)  # a load does not compare, so its runs do not plan that check
+        asset = table_asset(loaded, partitions, source_key(survey.source.lineage, root), root)
         job = dg.Definitions([asset], resources=self._resources).resolve_implicit_global_asset_job_def()
         ranges = chunk_ranges(table, partitions, keys, self._instance)
         if due_only:

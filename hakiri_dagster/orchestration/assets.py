@@ -13,7 +13,7 @@ from hakiri_dagster.audit.alerts import Alert
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.check_events import CheckEvents
-from hakiri_dagster.orchestration.checks import check_specs, partitions_of_checks
+from hakiri_dagster.orchestration.checks import MATCHES_SOURCE, check_specs, partitions_of_checks
 from hakiri_dagster.orchestration.earlier_tries import earlier_tries
 from hakiri_dagster.orchestration.events import (
     Metadata,
@@ -27,7 +27,7 @@ from hakiri_dagster.orchestration.events import (
 )
 from hakiri_dagster.orchestration.freshness import freshness_policy
 from hakiri_dagster.orchestration.io_managers import LoadIOManager
-from hakiri_dagster.orchestration.lone_checks import check_alone
+from hakiri_dagster.orchestration.lone_checks import check_alone, verify_alone
 from hakiri_dagster.orchestration.names import (
     ALONG_TAG,
     DELIVERIES_TAG,
@@ -107,7 +107,11 @@ def table_asset(
             run.sum_checks_up()
             run.fail_if_anything_failed()
         else:
-            check_alone(context, project.live_table(table, spark, context))
+            names = {key.name for key in context.selected_asset_check_keys}
+            if MATCHES_SOURCE in names:
+                verify_alone(context, table, project, partitions)
+            if names != {MATCHES_SOURCE}:
+                check_alone(context, project.live_table(table, spark, context))
         for spec in specs:
             if spec.key in context.selected_asset_check_keys:
                 yield dg.Output(None, output_name=spec.get_python_identifier())

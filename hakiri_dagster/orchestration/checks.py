@@ -19,6 +19,7 @@ from hakiri_dagster.quality.row_rules import shown
 from hakiri_dagster.quality.validators import registry
 
 ROWS_SET_ASIDE = "no_rows_set_aside"
+MATCHES_SOURCE = "matches_source"
 
 _ON_FAIL = {
     "abort": "A row that breaks it stops the publish of its chunk.",
@@ -43,9 +44,29 @@ def check_specs(table: Table, partitions: dg.PartitionsDefinition | None) -> lis
     validation = table.validation
     return [
         stored,
+        *([_verify_spec(table, partitions)] if table.verify is not None else []),
         *(_rule_spec(table, rule, partitions) for rule in validation.row_level),
         *(_validator_spec(table, validator, partitions) for validator in validation.dataset_level.validators),
     ]
+
+
+def checks_of_loads(table: Table) -> list[dg.AssetCheckKey] | None:
+    """The checks that a load evaluates, where those are not all that the table has. Dagster would show one that a run
+    has planned and not evaluated as skipped, in the place of its last result."""
+    if table.verify is None:
+        return None
+    return [dg.AssetCheckKey(asset_key(table), name) for name in (ROWS_SET_ASIDE, *table.validation.check_ids)]
+
+
+def _verify_spec(table: Table, partitions: dg.PartitionsDefinition | None) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
+        MATCHES_SOURCE,
+        asset=asset_key(table),
+        partitions_def=partitions,
+        description="The target holds the rows that the source holds, as far as they are loaded. It is compared "
+        f"{'by values' if table.verify is not None and table.verify.digest else 'by count'} on a schedule of its own, "
+        "and not by loads.",
+    )
 
 
 def _rule_spec(table: Table, rule: RowRule, partitions: dg.PartitionsDefinition | None) -> dg.AssetCheckSpec:

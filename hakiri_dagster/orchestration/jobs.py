@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
 from hakiri_dagster.manifest.tables import Pipeline
+from hakiri_dagster.orchestration.checks import MATCHES_SOURCE
 from hakiri_dagster.orchestration.names import PIPELINE_TAG, asset_key, group_name
 
 EVERY_ASSET_JOB = "__ASSET_JOB"
 """Dagster's own job over all assets: the only one whose runs may mix partitionings; schedules launch through it."""
+
+
+def _selection(pipeline: Pipeline, keys: Sequence[dg.AssetKey]) -> dg.AssetSelection:
+    """Without the comparison with the source, which loads do not evaluate."""
+    compared = [table for table in pipeline.tables if table.verify is not None and asset_key(table) in keys]
+    selection = dg.AssetSelection.assets(*keys)
+    if not compared:
+        return selection
+    return selection - dg.AssetSelection.checks(*(dg.AssetCheckKey(asset_key(t), MATCHES_SOURCE) for t in compared))
 
 
 def pipeline_jobs(
@@ -29,7 +39,7 @@ def pipeline_jobs(
     return [
         dg.define_asset_job(
             name,
-            selection=dg.AssetSelection.assets(*keys),
+            selection=_selection(pipeline, keys),
             description=pipeline.description,
             tags={**pipeline.tags, PIPELINE_TAG: pipeline.id},
         )

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 import dagster as dg
 
-from hakiri_dagster.orchestration.checks import ROWS_SET_ASIDE, evaluation_of, evaluation_of_quarantine
+from hakiri_dagster.manifest.tables import Table
+from hakiri_dagster.orchestration.checks import (
+    ROWS_SET_ASIDE,
+    evaluation_of,
+    evaluation_of_quarantine,
+    partitions_of_checks,
+)
+from hakiri_dagster.orchestration.partitions import ordered_keys
+from hakiri_dagster.orchestration.resources import OpenProject
+from hakiri_dagster.orchestration.verify_events import verification_results
 from hakiri_dagster.pipeline.live_checks import LiveTable, live_outcomes, rows_in_quarantine
+
+
+def verify_alone(
+    context: dg.AssetExecutionContext, table: Table, project: OpenProject, partitions: dg.PartitionsDefinition
+) -> None:
+    """Compare the table with its source. A chunk's result shows on its partition."""
+    known = set(ordered_keys(context.instance, partitions)) if partitions_of_checks(partitions) is not None else set()
+    for result in verification_results(*project.verify(table), known, context.instance):
+        context.log_event(result)
 
 
 def check_alone(context: dg.AssetExecutionContext, live: LiveTable) -> None:

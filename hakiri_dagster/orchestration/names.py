@@ -29,6 +29,8 @@ ALONG_TAG = "hakiri/along"
 windows were planned, takes no request for them."""
 LEFT_TAG = "hakiri/left"
 """Keys, with commas between, that a run of deliveries has left to whoever held them."""
+VERIFY_TAG = "hakiri/verify"
+"""On runs that compare a table with its source, and load nothing."""
 PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -63,6 +65,11 @@ def op_name(table: Table) -> str:
 
 def group_name(pipeline_id: str) -> str:
     return pipeline_id.replace("-", "_")
+
+
+def verify_schedule_name(group: str, table: Table | None = None) -> str:
+    """No pipeline's id begins with `_`, so no other schedule has the name."""
+    return f"_verify_{group}" if table is None else f"_verify__{op_name(table)}"
 
 
 def source_key(lineage: tuple[str, ...], root: Path) -> dg.AssetKey:

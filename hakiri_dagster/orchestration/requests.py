@@ -9,6 +9,7 @@ import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.assets import chunks_per_run
+from hakiri_dagster.orchestration.checks import checks_of_loads
 from hakiri_dagster.orchestration.names import (
     ALONG_TAG,
     DUE_ONLY_TAG,
@@ -58,6 +59,7 @@ class ChunkRange:
         return dg.RunRequest(
             run_key=f"{within} {self.table.label} {self.first}".lstrip(),
             asset_selection=[asset_key(self.table)],
+            asset_check_keys=checks_of_loads(self.table),
             partition_key=self.partition_key,
             tags=self.tags() | {OCCASION_TAG: occasion, PHASE_TAG: phase} | dict(also or {}),
         )

@@ -12,16 +12,19 @@ from dagster_pyspark import LazyPySparkResource
 
 from hakiri_dagster.audit.alerts import Alert, AlertRecord
 from hakiri_dagster.audit.looks import Looks
+from hakiri_dagster.audit.rewinds import RewindAnswer
 from hakiri_dagster.connectors.contract import SparkProvider
 from hakiri_dagster.connectors.tick_time import TickTime
 from hakiri_dagster.engine.process_identity import is_dead
 from hakiri_dagster.engine.spark import living_session, opened_apart, prepare_process, spark_config
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.tables import Project, Table
+from hakiri_dagster.manifest.verify_spec import VerifySpec
 from hakiri_dagster.orchestration.events import observation
 from hakiri_dagster.orchestration.killed_runs import OtherHosts, signature
 from hakiri_dagster.orchestration.names import OCCASION_TAG
 from hakiri_dagster.pipeline.alert_delivery import PassedOn, pass_on
+from hakiri_dagster.pipeline.alerts import raise_alert_without_run
 from hakiri_dagster.pipeline.glance import glance
 from hakiri_dagster.pipeline.live_checks import LiveTable
 from hakiri_dagster.pipeline.remembering import remember
@@ -31,6 +34,7 @@ from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.sweeping import Swept, sweep_leases
 from hakiri_dagster.pipeline.told_looks import tell_of_a_look, tell_of_parts
 from hakiri_dagster.pipeline.told_progress import RunProgress
+from hakiri_dagster.pipeline.verification import Verification, VerifyOptions, drift_alert, mark_for_repair, verify
 from hakiri_dagster.pipeline.way import Way
 from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.settings import Settings
@@ -59,6 +63,21 @@ class OpenProject:
 
     def live_table(self, table: Table, spark: LazyPySparkResource, context: dg.AssetExecutionContext) -> LiveTable:
         return LiveTable(self.way(table, spark, context), self._runtime.target_as_source(table))
+
+    def verify(self, table: Table) -> tuple[Verification, RewindAnswer | None]:
+        """Compare the table with its source as its `verify` declares; raise an alert for what drifted."""
+        declared = table.verify or VerifySpec()
+        options = VerifyOptions(
+            windows=declared.windows, digest=declared.digest, chunks_per_second=declared.chunks_per_second
+        )
+        found = verify(self._runtime, table, options)
+        answer = None
+        if declared.repair:
+            answer = mark_for_repair(self._runtime, found, with_deletes=False, asked_by="verify")
+        if found.drifted:
+            alert = drift_alert(found, answer, severity="error" if declared.on_drift == "error" else "warning")
+            raise_alert_without_run(self._runtime.audit, self._runtime.observer, table, alert)
+        return found, answer
 
     def plan(self, table: Table) -> Survey:
         """Looks at the source and stores the plan, from which partitions are made when Dagster loads the project."""

@@ -11,7 +11,7 @@ import dagster as dg
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.killed_runs import OtherHosts, end_killed_runs
-from hakiri_dagster.orchestration.names import PIPELINE_TAG, TABLE_TAG, asset_key
+from hakiri_dagster.orchestration.names import PIPELINE_TAG, TABLE_TAG, VERIFY_TAG, asset_key
 
 _UNFINISHED: Final = (
     dg.DagsterRunStatus.NOT_STARTED,
@@ -37,6 +37,13 @@ def runs_under_way(
             if _loads(run, table):
                 found[table.label] = run.run_id
     return found
+
+
+def verifications_under_way(instance: dg.DagsterInstance, tables: Iterable[Table]) -> Mapping[str, str]:
+    """By table label, the id of a run that compares it with its source, and loads nothing."""
+    records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED, tags={VERIFY_TAG: "true"}))
+    runs = {record.dagster_run.tags.get(TABLE_TAG): record.dagster_run for record in records if _may_still_run(record)}
+    return {table.label: runs[table.label].run_id for table in tables if table.label in runs}
 
 
 def reasons(tables: Iterable[Table], under_way: Mapping[str, str]) -> Iterator[str]:

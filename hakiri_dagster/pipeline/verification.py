@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hakiri_dagster.audit.alerts import Alert, Severity
 from hakiri_dagster.audit.rewinds import RewindAnswer
 from hakiri_dagster.connectors.contract import Comparable
 from hakiri_dagster.destinations.contract import ComparedTarget, Destination
@@ -126,6 +127,22 @@ def mark_for_repair(runtime: Runtime, found: Verification, *, with_deletes: bool
         return None
     reason = f"verify: {summary(c for c in found.chunks if c.key in keys)}"
     return rewind_chunks(runtime, found.survey, keys, reason=reason, asked_by=asked_by)
+
+
+def drift_alert(found: Verification, repair: RewindAnswer | None, *, severity: Severity) -> Alert:
+    """One open alert a table, whatever number of chunks drifted."""
+    keys = [chunk.key for chunk in found.drifted]
+    what_next = "they are pending, and the next load replaces their rows"
+    if repair is None:
+        what_next = (
+            f"`hakiri verify {found.table.pipeline_id} --table {found.table.name} --repair` has them loaded again"
+        )
+    return Alert(
+        "drift",
+        f"{len(keys)} chunk(s) differ from the source ({summary(found.drifted)}); {what_next}",
+        severity,
+        details={"chunks": keys, "compared_by": found.by},
+    )
 
 
 def summary(chunks: Iterable[ChunkDifference]) -> str:

@@ -181,6 +181,18 @@ class TestExitCodesAndMessages:
         assert (done.code, done.out) == (2, "")
         assert "its chunks: 2024-01 … 2024-03" in done.err
 
+    def test_a_comparison_that_finds_nothing_is_0_and_a_source_that_cannot_be_compared_is_a_wrong_call(
+        self, shop: Shop
+    ) -> None:
+        same = shop.project.hakiri("verify", "payments", "--json")
+        (table,) = same.document["tables"]
+        assert (same.code, same.err, table["status"], table["source_rows"]) == (0, "", "same", 100)
+        for_people = shop.project.hakiri("verify", "payments")
+        assert for_people.out.startswith("payments/payments: 1 chunk(s) compared by keys, 0 drifted; 100 row(s)")
+        refused = shop.project.hakiri("verify", "shop")
+        assert (refused.code, refused.out) == (2, "")
+        assert "a `files` source cannot count its rows without sending all of them" in refused.err
+
     def test_a_missing_secret_is_told_with_file_and_line_before_anything_runs(self, new_project: NewProject) -> None:
         project = new_project("secretless")
         project.file("manifests/hakiri.toml", '[project]\nname = "p"\n')

@@ -150,7 +150,9 @@ class TargetComparison:
     def count_elsewhere(self, chunk: ComparableChunk, keys: Sequence[KeyText]) -> int:
         """A version behind the chunk is newer than the source's row there. Of a history any version that holds counts:
         one that is equal to the version before it is not stored."""
-        if not self.columns.merges_by_key:
+        keeps_history = mode_of(self.table).current_flag is not None
+        upper = chunk.intervals[-1].upper if chunk.intervals else None
+        if not self.columns.merges_by_key or (chunk.intervals and upper is None and not keeps_history):
             return 0
         types = {column.name: column.type for column in self.target.columns}
         names = [stored_name(name) for name, _ in self.columns.key]
@@ -159,8 +161,8 @@ class TargetComparison:
             sql.SQL("stored.{} = {}::{}").format(sql.Identifier(name), text, sql.SQL(types[name]))
             for name, text in zip(names, asked, strict=True)
         ]
-        if chunk.intervals and chunk.intervals[-1].upper is not None and mode_of(self.table).current_flag is None:
-            same.append(sql.SQL("stored.{} >= {}").format(self._cursor, self._literal(chunk.intervals[-1].upper)))
+        if upper is not None and not keeps_history:
+            same.append(sql.SQL("stored.{} >= {}").format(self._cursor, self._literal(upper)))
         counted = sql.SQL(
             "SELECT count(*) FROM unnest({}) AS asked({}) WHERE EXISTS (SELECT FROM {} AS stored{})"
         ).format(
@@ -320,12 +322,11 @@ def quarantined_rows(connection: Connection, table: Table) -> Iterator[Quarantin
     known = columns_of(connection, *table.quarantine_table)
     if not {"chunkKey", "loadId"} <= known:
         return
-    cursor = (
-        sql.SQL("NULL::text") if table.cursor is None else sql.SQL('"row" ->> {}').format(sql.Literal(table.cursor))
-    )
+    cursor = sql.SQL('"row" ->> %(cursor)s::text')
+    asked = parameters(table, KeptChoice()) | {"cursor": table.cursor}
     with connection.cursor(name="hakiri_quarantined") as rows:
         rows.itersize = _ROWS_A_FETCH
-        rows.execute(statement(_QUARANTINED, table, known, cursor=cursor), parameters(table, KeptChoice()))
+        rows.execute(statement(_QUARANTINED, table, known, cursor=cursor), asked)
         for row in rows:
             yield QuarantinedRows(*row)
 

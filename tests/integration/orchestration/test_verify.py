@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from hakiri_dagster.cli.verify_command import Repair, verify_pipeline
+from hakiri_dagster.definitions import project_definitions
+from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.verification import VerifyOptions
 from tests.integration.orchestration.conftest import ShopProject
+from tests.integration.orchestration.daemon import NOW, ORDERS
+from tests.queued_runs import queued_run
+
+CHECK = dg.AssetCheckKey(ORDERS, "matches_source")
 
 MODES = ("append", "upsert", "incremental_watermark", "scd2")
 WHOLE = ("truncate", "blue_green", "delete_missing")
@@ -104,3 +114,206 @@ def test_what_was_changed_behind_its_back_is_found_and_repaired_in_every_mode(
         after = load_ids(days, mode)
         untouched = [n for n in range(40) if n // 10 not in (1, 2)]
         assert {n: after[n] for n in untouched} == {n: before[mode][n] for n in untouched}
+
+
+@pytest.fixture
+def orders(shop: ShopProject) -> ShopProject:
+    """Orders by the time of their change: ten in January, ten in February, and the open window of March."""
+    shop.execute(
+        "CREATE SCHEMA src; CREATE TABLE src.orders (id int PRIMARY KEY, v text, at timestamptz);"
+        "CREATE INDEX ON src.orders (at);"
+        "INSERT INTO src.orders SELECT n, 'v' || n,"
+        " timestamptz '2024-01-01' + make_interval(months => n / 10, days => n % 10)"
+        " FROM generate_series(0, 29) AS n; INSERT INTO src.orders VALUES (90, 'none', NULL), (91, 'none', NULL)"
+    )
+    return shop
+
+
+def declare(shop: ShopProject, **table: Any) -> None:
+    source = {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}}
+    orders = {"name": "orders", "incremental": "at"} | table
+    shop.manifest({"id": "shop", "source": source, "tables": [orders]})
+
+
+def test_rows_that_are_not_loaded_yet_are_no_drift_and_rows_behind_the_mark_are(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(orders)
+    verify = Verify(orders, capsys)
+    orders.apply()
+    orders.execute("INSERT INTO src.orders SELECT n, 'new', timestamptz '2024-03-11' FROM generate_series(30, 34) AS n")
+    assert (verify()["orders"]["status"], verify.exit_code) == ("same", 0)
+
+    orders.execute("INSERT INTO src.orders VALUES (40, 'late', '2024-03-02'), (41, 'late', '2024-01-31')")
+    found = verify()["orders"]
+    assert differences(found) == {"2024-01": {"missing": 1}, "2024-03": {"missing": 1}}
+    assert differences(verify(stretch=("2024-02-01", None))["orders"]) == {"2024-03": {"missing": 1}}
+    assert differences(verify(stretch=(None, "2024-02-01"))["orders"]) == {"2024-01": {"missing": 1}}
+    assert differences(verify(windows=1)["orders"]) == {"2024-03": {"missing": 1}}
+    assert verify(windows=1)["orders"]["chunks"] == 1
+    assert verify.exit_code == 1
+
+    verify(windows=1, repair=True)
+    assert orders.apply()["orders"]["chunks"]["done"] == 1
+    assert differences(verify()["orders"]) == {"2024-01": {"missing": 1}}
+    assert orders.rows("SELECT count(*) FROM raw.orders WHERE id BETWEEN 30 AND 80") == [(6,)]
+
+
+def test_what_the_source_has_deleted_is_told_apart_from_what_was_lost(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(orders)
+    verify = Verify(orders, capsys)
+    orders.apply()
+    before = load_ids(orders, "orders")
+    orders.execute("DELETE FROM src.orders WHERE id IN (1, 11, 12)")
+    only_deleted = verify(repair=True)["orders"]
+    assert (only_deleted["status"], only_deleted["pending"], verify.exit_code) == ("same", [], 0)
+    assert differences(only_deleted) == {"2024-01": {"deleted_at_source": 1}, "2024-02": {"deleted_at_source": 2}}
+
+    orders.execute("DELETE FROM raw.orders WHERE id IN (13, 2, 3, 90)")
+    assert differences(verify()["orders"]) == {
+        "2024-01": {"missing": 2, "deleted_at_source": 1},
+        "2024-02": {"missing": 1, "deleted_at_source": 2},
+        "null": {"missing": 1},
+    }
+    orders.execute("DELETE FROM raw.orders WHERE id = 14")
+    assert "2024-02" not in differences(verify()["orders"]), "two deleted and two lost cancel each other in a count"
+    assert differences(verify(digest=True)["orders"])["2024-02"] == {"missing": 2, "deleted_at_source": 2}
+
+    assert verify(digest=True, repair=True)["orders"]["pending"] == ["2024-01", "2024-02", "null"]
+    orders.apply()
+    assert verify(digest=True)["orders"]["differences"] == []
+    after = load_ids(orders, "orders")
+    assert sorted(after) == sorted({0, *range(2, 11), *range(13, 30), 90, 91})
+    assert all(after[n] == before[n] for n in range(20, 30)), "March was not loaded again"
+
+    orders.execute("DELETE FROM src.orders WHERE id = 5")
+    assert verify(repair=True, deletes=True)["orders"]["pending"] == ["2024-01"]
+    orders.apply()
+    assert 5 not in load_ids(orders, "orders")
+
+
+def test_of_an_upsert_a_row_that_moved_is_not_lost_and_one_with_an_older_version_is(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(orders, primary_key=["id"])
+    verify = Verify(orders, capsys)
+    orders.apply()
+    orders.execute(
+        "UPDATE src.orders SET v = 'later', at = '2024-03-20' WHERE id = 3;"  # is loaded next
+        "UPDATE src.orders SET v = 'lost', at = '2024-02-15' WHERE id = 4;"  # was committed behind the mark
+        "INSERT INTO raw.orders (id, v, at) VALUES (77, 'of others', '2024-01-15')"
+    )
+    found = verify()["orders"]
+    assert differences(found) == {"2024-01": {"moved": 2}, "2024-02": {"missing": 1}}
+    verify(repair=True)
+    orders.apply()
+    assert orders.rows("SELECT id, v FROM raw.orders WHERE id IN (3, 4) ORDER BY id") == [(3, "later"), (4, "lost")]
+    assert verify(digest=True)["orders"]["differences"] == []
+
+
+def test_rows_in_quarantine_are_accounted_for_once(orders: ShopProject, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = {"type": "regex", "field": "v", "pattern": "^v", "on_fail": "skip"}
+    declare(orders, validate={"row_level": [rule], "quarantine": {"allow_all": True}})
+    verify = Verify(orders, capsys)
+    orders.execute(
+        "UPDATE src.orders SET v = 'bad' WHERE id IN (5, 29);"
+        "INSERT INTO src.orders VALUES (35, 'bad', '2024-03-10 12:00Z')"
+    )
+    orders.apply()
+    orders.execute("INSERT INTO src.orders VALUES (36, 'bad', '2024-03-11'), (37, 'v', '2024-03-12')")
+    orders.apply()  # reads what the open window has quarantined a second time
+    orders.execute("INSERT INTO src.orders VALUES (38, 'v', '2024-03-13')")
+    orders.apply()
+    found = verify()["orders"]
+    assert (found["status"], differences(found)) == ("same", {})
+    assert (found["source_rows"], found["target_rows"], found["quarantined"]) == (35, 29, 6)
+
+    orders.execute("DELETE FROM raw.orders WHERE id = 6")
+    assert differences(verify()["orders"]) == {"2024-01": {"missing": 1}}
+
+
+def test_rows_that_loads_of_others_wrote_into_the_target_do_not_count(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(orders)
+    verify = Verify(orders, capsys)
+    orders.apply()
+    orders.execute(
+        "INSERT INTO raw.orders (id, v, at) VALUES (70, 'by hand', '2024-01-15');"
+        "INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, target, chunk_key, bounds, rows, bytes, run_id,"
+        " attempt, mode, is_replay)"
+        " SELECT 999, 'elsewhere', 'orders', target, chunk_key, bounds, 1, 0, 'r', 1, mode, false"
+        " FROM hakiri.ledger WHERE chunk_key = '2024-01';"
+        "INSERT INTO raw.orders (id, v, at, _hakiri_load_id) VALUES (71, 'of another project', '2024-01-15', 999)"
+    )
+    assert (verify(digest=True)["orders"]["differences"], verify.exit_code) == ([], 0)
+    orders.execute("INSERT INTO raw.orders SELECT * FROM raw.orders WHERE id = 7")
+    found = verify()["orders"]
+    assert (differences(found), found["status"]) == ({"2024-01": {"extra": 1}}, "drift")
+
+
+class TestCheck:
+    """`verify = { … }`: a schedule asks for runs of the check `matches_source`."""
+
+    @pytest.fixture
+    def orders(self, orders: ShopProject) -> Iterator[ShopProject]:
+        """With a storage that each tick opens anew, as Dagster's daemon has it."""
+        with dg.instance_for_test() as instance:
+            yield replace(orders, instance=instance)
+
+    def tick(self, shop: ShopProject, definitions: dg.Definitions, name: str) -> Any:
+        with (
+            shop.runtime() as runtime,
+            dg.build_schedule_context(
+                instance=shop.instance,
+                scheduled_execution_time=NOW,
+                resources={"project": OpenProject(runtime)},
+                repository_def=definitions.get_repository_def(),
+            ) as context,
+        ):
+            return definitions.resolve_schedule_def(name).evaluate_tick(context)
+
+    def test_the_newest_windows_are_compared_repaired_and_shown_by_partition(self, orders: ShopProject) -> None:
+        declare(orders, verify={"every": "1d", "windows": 2, "repair": True})
+        orders.apply()
+        orders.execute("DELETE FROM raw.orders WHERE id IN (1, 11)")
+        definitions = project_definitions(load_project(orders.root, env=orders.env), orders.settings)
+        name = "_verify__load__shop__orders"
+        assert definitions.resolve_schedule_def(name).cron_schedule == "0 0 * * *"
+        (request,) = self.tick(orders, definitions, name).run_requests
+        assert (request.asset_selection, request.asset_check_keys) == ([], [CHECK])
+
+        job = definitions.resolve_implicit_global_asset_job_def().get_subset(asset_check_selection={CHECK})
+        result = job.execute_in_process(instance=orders.instance, tags=dict(request.tags))
+        assert result.success
+        found = {one.partition: one for one in result.get_asset_check_evaluations()}
+        assert {partition: one.passed for partition, one in found.items()} == {
+            "2024-02": False, "2024-03": True, None: False,
+        }  # fmt: skip
+        (shown, both) = (found["2024-02"], found[None])
+        assert (shown.metadata["missing"].value, shown.metadata["rows_at_source"].value) == (1, 10)
+        assert shown.severity is dg.AssetCheckSeverity.ERROR
+        assert (both.metadata["drifted_chunks"].value, both.metadata["made_pending"].value) == ("2024-02", "2024-02")
+        assert shown.target_materialization_data is not None, "the UI takes it for an answer about what is there"
+        with orders.runtime() as runtime:
+            (alert,) = runtime.audit.alerts.newest()
+        assert (alert.kind, alert.severity, alert.details["chunks"]) == ("drift", "error", ["2024-02"])
+
+        assert orders.apply()["orders"]["chunks"]["done"] == 1
+        assert sorted(set(range(30)) - set(load_ids(orders, "orders"))) == [1], "January is none of the two"
+
+    def test_a_load_does_not_compare_and_a_table_is_compared_once_at_a_time(self, orders: ShopProject) -> None:
+        declare(orders, verify={"every": "0 3 * * *", "on_drift": "warn"})
+        orders.apply()
+        executed = orders.instance.event_log_storage.get_latest_asset_check_execution_by_key([CHECK])
+        assert executed == {}, "no run of a load has planned it"
+        definitions = project_definitions(load_project(orders.root, env=orders.env), orders.settings)
+        name = "_verify__load__shop__orders"
+        job = definitions.resolve_job_def("shop_pipeline")
+        assert {key.name for key in job.asset_layer.asset_graph.asset_check_keys} == {"no_rows_set_aside"}
+        (request,) = self.tick(orders, definitions, name).run_requests
+        waiting = queued_run(orders.instance, request.tags, [])
+        told = self.tick(orders, definitions, name)
+        assert (told.run_requests, waiting[:8] in str(told.skip_message)) == ([], True)
