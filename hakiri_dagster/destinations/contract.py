@@ -402,7 +402,7 @@ class Destination(Protocol):
         ...
 
     def quarantined_rows(self, table: Table) -> Iterator[QuarantinedRows]:
-        """The rows that loads which stand have kept out of the target, by the text of their cursor."""
+        """Yield the quarantined rows of loads that are published, by the text of their cursor."""
         ...
 
     def hook_session(self, table: Table, attempt: Attempt | None) -> AbstractContextManager[HookSession]:

@@ -39,15 +39,15 @@ def _schedule(name: str, pipeline: Pipeline, tables: Sequence[Table], every: str
         """A table of which a run is queued or at work is compared at the next tick."""
         loads = runs_under_way(context.instance, tables, project.other_hosts)
         under_way = {**loads, **verifications_under_way(context.instance, tables)}
-        asked = [table for table in tables if table.label not in under_way]
-        for table in asked:
+        idle = [table for table in tables if table.label not in under_way]
+        for table in idle:
             yield dg.RunRequest(
                 run_key=f"verify {table.label}",
                 asset_selection=[],
                 asset_check_keys=[dg.AssetCheckKey(asset_key(table), MATCHES_SOURCE)],
                 tags={TABLE_TAG: table.label, VERIFY_TAG: "true"},
             )
-        if not asked:
+        if not idle:
             yield dg.SkipReason("; ".join(reasons(tables, under_way)))
 
     return tick

@@ -20,13 +20,15 @@ from hakiri_dagster.audit.rewinds import RewindAnswer
 from hakiri_dagster.connectors.contract import Comparable
 from hakiri_dagster.destinations.contract import ComparedTarget, Destination
 from hakiri_dagster.errors import UsageError
+from hakiri_dagster.manifest.load_spec import ADDING_MODES
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.rewinding import rewind_chunks
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
-from hakiri_dagster.planning.chunks import FIRST_POSITION, LAST_POSITION, Interval, WholeTable
+from hakiri_dagster.planning.chunks import FIRST_POSITION, LAST_POSITION, NULL_KEY, OUTSIDE_KEY, Interval, WholeTable
+from hakiri_dagster.planning.parts import bare_key
 from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.replays import ReadAgain, read_again
 from hakiri_dagster.planning.stretch import parse_stretch
@@ -43,7 +45,7 @@ from hakiri_dagster.quality.table_comparison import ComparedTable, compare_hashe
 
 _BATCHES: Final = 16
 _MOST_HASHES: Final = 100_000
-"""Beyond so many rows of one chunk that only one side has, nobody looks for them elsewhere."""
+"""Beyond so many rows of one chunk that only one side has, the others are not searched for elsewhere."""
 _KEYS_A_QUERY: Final = 5_000
 
 
@@ -60,7 +62,7 @@ class VerifyOptions:
 @dataclass(frozen=True, slots=True)
 class Verification:
     """What was found out about one table. `unpublished` chunks of the plan have no rows to compare yet; `being_loaded`
-    were claimed while they were compared."""
+    were claimed, or became due, while they were compared."""
 
     survey: Survey
     chunks: tuple[ChunkDifference, ...]
@@ -77,7 +79,8 @@ class Verification:
         return tuple(chunk for chunk in self.chunks if chunk.is_drift)
 
     def to_repair(self, *, with_deletes: bool) -> tuple[str, ...]:
-        return tuple(c.key for c in self.chunks if c.is_drift or (with_deletes and c.deleted_at_source))
+        also_deletes = with_deletes and removes_deleted_rows(self.table)
+        return tuple(c.key for c in self.chunks if c.is_drift or (also_deletes and c.deleted_at_source))
 
 
 Progress = Callable[[Table, int, int], None]
@@ -87,9 +90,20 @@ Progress = Callable[[Table, int, int], None]
 def silent(_table: Table, _done: int, _total: int) -> None: ...
 
 
-def objection(table: Table, source: object) -> UsageError | None:
+def removes_deleted_rows(table: Table) -> bool:
+    """Whether loading a chunk again takes rows out of the target that the source has deleted."""
+    return table.whole_table or table.mode in ADDING_MODES
+
+
+def objection(runtime: Runtime, table: Table) -> UsageError | None:
     """Return why a table cannot be compared with its source, if so. Does no I/O."""
-    if isinstance(source, Comparable) and not table.streams:
+    if table.streams:
+        return UsageError(
+            "its rows come as a stream of changes, and not in chunks",
+            where=table.label,
+            hint="name another table with --table",
+        )
+    if isinstance(runtime.source(table), Comparable):
         return None
     return UsageError(
         f"a `{table.source.known_as}` source cannot count its rows without sending all of them",
@@ -102,19 +116,21 @@ def objection(table: Table, source: object) -> UsageError | None:
 def verify(runtime: Runtime, table: Table, options: VerifyOptions, progress: Progress = silent) -> Verification:
     survey = runtime.survey(table)
     planned = comparable_chunks(survey.chunks, survey.states, survey.due_keys)
+    unpublished = len({chunk.key for chunk in survey.chunks} - {chunk.key for chunk in planned})
     chosen = _chosen(survey, planned, options)
     sides = _Sides.of(survey, runtime.destination(table), with_values=options.digest) if chosen else None
     if sides is None:
-        return Verification(survey, (), len(survey.chunks) - len(planned))
+        return Verification(survey, (), unpublished)
     tallies = _count(sides, survey, chosen, options.chunks_per_second, progress)
     quarantined = _quarantined(survey, sides.destination, chosen)
     alike = {chunk.key: _by_counts(chunk, *tallies[chunk.key], quarantined) for chunk in chosen}
     differing = [chunk for chunk in chosen if _differs(*tallies[chunk.key], quarantined.get(chunk.key, 0))]
-    confirmed, being_loaded = _compare_again(runtime, survey, sides, differing) if differing else ({}, ())
+    pace = _Pace(options.chunks_per_second)
+    confirmed, being_loaded = _compare_again(runtime, survey, sides, differing, pace) if differing else ({}, ())
     return Verification(
         survey=survey,
         chunks=tuple({**alike, **confirmed}[c.key] for c in chosen if c.key not in being_loaded),
-        unpublished=len(survey.chunks) - len(planned),
+        unpublished=unpublished,
         being_loaded=being_loaded,
         by="values" if options.digest else "keys" if sides.target.columns.key else "counts",
     )
@@ -156,8 +172,7 @@ def summary(chunks: Iterable[ChunkDifference]) -> str:
         "moved to another cursor": sum(chunk.moved for chunk in found),
         "not loaded yet": sum(chunk.not_loaded for chunk in found),
     }
-    told = [f"{rows:,} row(s) {what}" for what, rows in numbers.items() if rows]
-    return ", ".join(told) or "no difference"
+    return ", ".join(f"{rows:,} row(s) {what}" for what, rows in numbers.items() if rows) or "no difference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +191,8 @@ class _Sides:
         target = destination.comparison(table, names, key, with_values=with_values)
         if target is None:
             return None
-        said = table.load.empty_as_null
-        empty_as_null = survey.source.text_format if said is None else said
+        declared = table.load.empty_as_null
+        empty_as_null = survey.source.text_format if declared is None else declared
         return cls(survey.source.comparison(replace(target.columns, empty_as_null=empty_as_null)), target, destination)
 
 
@@ -282,7 +297,7 @@ def _by_counts(
 
 
 def _compare_again(
-    runtime: Runtime, survey: Survey, sides: _Sides, differing: Sequence[ComparableChunk]
+    runtime: Runtime, survey: Survey, sides: _Sides, differing: Sequence[ComparableChunk], pace: _Pace
 ) -> tuple[Mapping[str, ChunkDifference], tuple[str, ...]]:
     """As the loads stand now: a chunk that was claimed or rewound meanwhile is left to its load."""
     stored, _, ledger = word_of_loads(survey.table, sides.destination, runtime.audit)
@@ -295,15 +310,26 @@ def _compare_again(
     published = {row.chunk_key: row.rows for row in ledger if not row.superseded}
     workers = min(parallelism_of(survey.table, survey.source.hint), sides.source.most_queries)
     with ThreadPoolExecutor(workers) as pool:
-        compared = pool.map(lambda chunk: _compare_chunk(sides, chunk, quarantined), chunks)
+        compared = pool.map(lambda chunk: _compare_chunk(sides, chunk, quarantined, pace), chunks)
         found = {one.key: one for one in compared}
     for chunk in chunks:
         if chunk.bounds == (WholeTable(),):
             found[chunk.key] = _since_the_load(survey.table, found[chunk.key], published.get(chunk.key))
+    without_mark = [
+        chunk.key
+        for chunk in chunks
+        if bare_key(chunk.key) in (NULL_KEY, OUTSIDE_KEY) and found[chunk.key].is_different
+    ]
+    if without_mark:  # rows that have come since are due now
+        due = runtime.survey(survey.table).due_keys
+        left = (*left, *(key for key in without_mark if key in due))
     return found, left
 
 
-def _compare_chunk(sides: _Sides, chunk: ComparableChunk, quarantined: Mapping[str, int]) -> ChunkDifference:
+def _compare_chunk(
+    sides: _Sides, chunk: ComparableChunk, quarantined: Mapping[str, int], pace: _Pace
+) -> ChunkDifference:
+    pace.wait(1)
     if not sides.target.columns.tells_rows_apart:
         target = sides.target.tally([chunk])[chunk.key]
         return _by_counts(chunk, sides.source.tally([chunk])[chunk.key], target, quarantined)

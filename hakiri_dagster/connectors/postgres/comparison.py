@@ -89,14 +89,14 @@ class SourceComparison:
     def count_elsewhere(self, chunk: ComparableChunk, keys: Sequence[KeyText]) -> int:
         """The rows of the chunk have none of these keys, so a row that has one is elsewhere, or flagged as deleted."""
         names = [name for name, _ in self.columns.key]
-        asked = [sql.Identifier("asked", f"key_{index}") for index in range(len(names))]
+        wanted = [sql.Identifier("wanted", f"key_{index}") for index in range(len(names))]
         natives = [column.native for name in names if (column := self.relation.column(name)) is not None]
         same = [
             sql.SQL("stored.{} = {}::{}").format(sql.Identifier(name), text, sql.SQL(native))
-            for name, text, native in zip(names, asked, natives, strict=True)
+            for name, text, native in zip(names, wanted, natives, strict=True)
         ]
         statement = sql.SQL(
-            "SELECT count(*) FROM unnest({}) AS asked({}) WHERE EXISTS (SELECT FROM {} AS stored WHERE {})"
+            "SELECT count(*) FROM unnest({}) AS wanted({}) WHERE EXISTS (SELECT FROM {} AS stored WHERE {})"
         ).format(
             sql.SQL(", ").join(
                 sql.SQL("{}::text[]").format(sql.Literal(list(texts))) for texts in zip(*keys, strict=True)

@@ -52,12 +52,12 @@ _OTHERS: LiteralString = """
 SELECT EXISTS (SELECT FROM hakiri.ledger WHERE target = %s AND (pipeline_id, table_name) <> (%s, %s))
 """
 
-# The rows of loads that stand, which a rule or the target kept out. What a later load has read again is replaced.
+# Rows of published loads that are not in the target. What a later load has read again is replaced.
 _QUARANTINED: LiteralString = """
-SELECT kept.load_id, kept.chunk_key, kept.cursor, count(*)
+SELECT quarantined.load_id, quarantined.chunk_key, quarantined.cursor, count(*)
 FROM (SELECT {chunkKey} AS chunk_key, {loadId}::bigint AS load_id, {cursor} AS cursor
-      FROM {place} WHERE {chosen} AND coalesce({onFail}, 'skip') = 'skip') AS kept
-JOIN hakiri.ledger ON ledger.load_id = kept.load_id AND ledger.chunk_key = kept.chunk_key
+      FROM {place} WHERE {chosen} AND coalesce({onFail}, 'skip') = 'skip') AS quarantined
+JOIN hakiri.ledger ON ledger.load_id = quarantined.load_id AND ledger.chunk_key = quarantined.chunk_key
 WHERE ledger.pipeline_id = %(pipeline)s AND ledger.table_name = %(table)s AND ledger.target = %(target)s
   AND ledger.superseded_by IS NULL
 GROUP BY 1, 2, 3
@@ -156,15 +156,15 @@ class TargetComparison:
             return 0
         types = {column.name: column.type for column in self.target.columns}
         names = [stored_name(name) for name, _ in self.columns.key]
-        asked = [sql.Identifier("asked", f"key_{index}") for index in range(len(names))]
+        wanted = [sql.Identifier("wanted", f"key_{index}") for index in range(len(names))]
         same = [
             sql.SQL("stored.{} = {}::{}").format(sql.Identifier(name), text, sql.SQL(types[name]))
-            for name, text in zip(names, asked, strict=True)
+            for name, text in zip(names, wanted, strict=True)
         ]
         if upper is not None and not keeps_history:
             same.append(sql.SQL("stored.{} >= {}").format(self._cursor, self._literal(upper)))
         counted = sql.SQL(
-            "SELECT count(*) FROM unnest({}) AS asked({}) WHERE EXISTS (SELECT FROM {} AS stored{})"
+            "SELECT count(*) FROM unnest({}) AS wanted({}) WHERE EXISTS (SELECT FROM {} AS stored{})"
         ).format(
             sql.SQL(", ").join(
                 sql.SQL("{}::text[]").format(sql.Literal(list(texts))) for texts in zip(*keys, strict=True)
@@ -293,8 +293,8 @@ class TargetComparison:
 
     @property
     def _array_type(self) -> sql.SQL:
-        kept = parse_type(self._cursor_type)
-        name = None if kept is None else _ARRAY_TYPES.get(kind_of(kept))
+        type_ = parse_type(self._cursor_type)
+        name = None if type_ is None else _ARRAY_TYPES.get(kind_of(type_))
         if name is None:
             raise self._not_comparable()
         return sql.SQL(name)
@@ -323,10 +323,10 @@ def quarantined_rows(connection: Connection, table: Table) -> Iterator[Quarantin
     if not {"chunkKey", "loadId"} <= known:
         return
     cursor = sql.SQL('"row" ->> %(cursor)s::text')
-    asked = parameters(table, KeptChoice()) | {"cursor": table.cursor}
+    values = parameters(table, KeptChoice()) | {"cursor": table.cursor}
     with connection.cursor(name="hakiri_quarantined") as rows:
         rows.itersize = _ROWS_A_FETCH
-        rows.execute(statement(_QUARANTINED, table, known, cursor=cursor), asked)
+        rows.execute(statement(_QUARANTINED, table, known, cursor=cursor), values)
         for row in rows:
             yield QuarantinedRows(*row)
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import dagster as dg
+import psycopg
 import pytest
 
 from hakiri_dagster.cli.verify_command import Repair, verify_pipeline
 from hakiri_dagster.definitions import project_definitions
+from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.project import load_project
 from hakiri_dagster.orchestration.resources import OpenProject
+from hakiri_dagster.pipeline.claims import claimed
 from hakiri_dagster.pipeline.verification import VerifyOptions
+from hakiri_dagster.pipeline.wanted import Wanted
 from tests.integration.orchestration.conftest import ShopProject
 from tests.integration.orchestration.daemon import NOW, ORDERS
 from tests.queued_runs import queued_run
@@ -207,6 +214,10 @@ def test_of_an_upsert_a_row_that_moved_is_not_lost_and_one_with_an_older_version
     )
     found = verify()["orders"]
     assert differences(found) == {"2024-01": {"moved": 2}, "2024-02": {"missing": 1}}
+    with pytest.raises(UsageError, match="load mode upsert deletes nothing when a chunk is loaded again"):
+        verify(repair=True, deletes=True)
+    with pytest.raises(UsageError, match="--repair-deletes changes what --repair does"):
+        verify(deletes=True)
     verify(repair=True)
     orders.apply()
     assert orders.rows("SELECT id, v FROM raw.orders WHERE id IN (3, 4) ORDER BY id") == [(3, "later"), (4, "lost")]
@@ -252,6 +263,59 @@ def test_rows_that_loads_of_others_wrote_into_the_target_do_not_count(
     orders.execute("INSERT INTO raw.orders SELECT * FROM raw.orders WHERE id = 7")
     found = verify()["orders"]
     assert (differences(found), found["status"]) == ({"2024-01": {"extra": 1}}, "drift")
+
+
+def test_a_chunk_that_is_being_loaded_is_left_to_its_load(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(orders)
+    verify = Verify(orders, capsys)
+    orders.apply()
+    orders.execute("DELETE FROM raw.orders WHERE id IN (1, 11)")
+    with orders.runtime() as runtime:
+        (table,) = runtime.project.tables
+        way = runtime.way(table, runtime.open_spark, run_id="r", log=print)
+        wanted = Wanted(("2024-01",), due_only=False, partitions=frozenset({"2024-01"}))
+        with claimed(way, runtime.survey(table), wanted) as had:
+            assert [one.key for one in had.slices] == ["2024-01"]
+            found = verify(repair=True)["orders"]
+            assert (found["being_loaded"], differences(found)) == (["2024-01"], {"2024-02": {"missing": 1}})
+            assert found["pending"] == ["2024-02"]
+    assert differences(verify()["orders"]) == {"2024-01": {"missing": 1}}
+
+
+def test_nothing_is_taken_for_lost_while_rows_are_written_and_loaded(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each change is committed as it is stamped, so no row comes late."""
+    declare(orders, primary_key=["id"])
+    orders.apply()
+    verify = Verify(orders, capsys)
+    applied = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(orders.url, autocommit=True) as connection:
+            for number in count(1000):
+                connection.execute("INSERT INTO src.orders VALUES (%s, 'new', clock_timestamp())", (number,))
+                connection.execute("INSERT INTO src.orders VALUES (%s, 'none', NULL)", (-number,))
+                connection.execute(
+                    "UPDATE src.orders SET v = v || '+', at = clock_timestamp() WHERE id = %s", (number % 30,)
+                )
+                if applied.wait(0.002):
+                    return
+
+    found = []
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(write)
+        loading = pool.submit(lambda: [orders.apply() for _ in range(3)])
+        while not loading.done():
+            found.append(verify(digest=len(found) % 2 == 1)["orders"])
+        applied.set()
+        loading.result()
+        writing.result()
+    assert {one["status"] for one in found} == {"same"}, found
+    orders.apply()
+    assert verify(digest=True)["orders"]["differences"] == []
 
 
 class TestCheck:
