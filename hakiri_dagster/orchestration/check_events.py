@@ -7,21 +7,18 @@ that none hides what another met.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TypeAlias
 
 import dagster as dg
 
 # no public name for it, and without it the UI takes no check for an answer about what is there
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluationTargetMaterializationData,
+    AssetCheckEvaluationTargetMaterializationData as Target,
 )
 
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.checks import evaluations
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.pipeline.steps import FailedChunk, PublishedChunk
-
-MaterializationData: TypeAlias = AssetCheckEvaluationTargetMaterializationData
 
 
 class CheckEvents:
@@ -43,7 +40,7 @@ class CheckEvents:
         own = chunk.key in self._partitions
         partition = chunk.key if own else self._along
         found = [one for one in evaluations(self._table, chunk) if own or not one.passed]
-        target = latest_materialization(instance, self._table, partition) if found else None
+        target = _latest(instance, self._table, partition) if found else None
         told_of = partition if self._partitioned else None
         for evaluation in found:
             place = partition, evaluation.check_name
@@ -61,19 +58,19 @@ class CheckEvents:
         yield from last.values()
 
 
-def latest_materialization(instance: dg.DagsterInstance, table: Table, partition: str) -> MaterializationData | None:
+def _latest(instance: dg.DagsterInstance, table: Table, partition: str) -> Target | None:
     """The materialization that checks of the partition speak of: of others the UI says that a check is missing."""
     of_partition = dg.AssetRecordsFilter(asset_key=asset_key(table), asset_partitions=[partition])
     latest = next(iter(instance.fetch_materializations(of_partition, limit=1).records), None)
     return (
         None
         if latest is None
-        else MaterializationData(storage_id=latest.storage_id, run_id=latest.run_id, timestamp=latest.timestamp)
+        else Target(storage_id=latest.storage_id, run_id=latest.run_id, timestamp=latest.timestamp)
     )
 
 
 def _together(
-    known: Mapping[str, dg.AssetCheckEvaluation], own: str, *, told_of: str | None, target: MaterializationData | None
+    known: Mapping[str, dg.AssetCheckEvaluation], own: str, *, told_of: str | None, target: Target | None
 ) -> dg.AssetCheckEvaluation:
     """Only the numbers of the partition's `own` chunk go by their own names, under which they plot over time."""
     metadata = {

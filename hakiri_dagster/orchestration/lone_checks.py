@@ -22,7 +22,7 @@ def verify_alone(
 ) -> None:
     """Compare the table with its source. A chunk's result shows on its partition."""
     known = set(ordered_keys(context.instance, partitions)) if partitions_of_checks(partitions) is not None else set()
-    for result in verification_results(*project.verify(table), known, context.instance):
+    for result in verification_results(*project.verify(table), known):
         context.log_event(result)
 
 

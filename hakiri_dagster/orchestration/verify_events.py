@@ -8,7 +8,6 @@ import dagster as dg
 
 from hakiri_dagster.audit.rewinds import RewindAnswer
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.orchestration.check_events import MaterializationData, latest_materialization
 from hakiri_dagster.orchestration.checks import MATCHES_SOURCE
 from hakiri_dagster.orchestration.names import asset_key
 from hakiri_dagster.pipeline.verification import Verification, summary
@@ -16,15 +15,14 @@ from hakiri_dagster.planning.verification import ChunkDifference
 
 
 def verification_results(
-    found: Verification, repair: RewindAnswer | None, partitions: Collection[str], instance: dg.DagsterInstance
+    found: Verification, repair: RewindAnswer | None, partitions: Collection[str]
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The UI sums a check up by its last result, so the one of all chunks comes last. Chunks without a partition of
-    their own (`null`, `outside`) are in that one only."""
-    table = found.table
-    for chunk in found.chunks:
-        if chunk.key in partitions:
-            target = latest_materialization(instance, table, chunk.key)
-            yield _result(table, [chunk], {}, partition=chunk.key, target=target)
+    """Yield one result of all chunks and one a partition.
+
+    The UI sums a check up by its last result, and the one of no partition takes the place of what the run has planned,
+    which comes first. So partitions that drifted come last, and the last one includes what drifted elsewhere (`null`,
+    `outside`). The results name no materialization: Dagster then takes them for an answer about what is there now.
+    """
     pending = [] if repair is None else [state.key for state in repair.reach.states]
     about: dict[str, dg.MetadataValue] = {
         "chunks_compared": dg.MetadataValue.int(len(found.chunks)),
@@ -32,16 +30,23 @@ def verification_results(
         **({"drifted_chunks": dg.MetadataValue.text(", ".join(c.key for c in found.drifted))} if found.drifted else {}),
         **({"made_pending": dg.MetadataValue.text(", ".join(pending))} if pending else {}),
     }
-    yield _result(table, found.chunks, about)
+    yield _result(found.table, found.chunks, about)
+    own = sorted((chunk for chunk in found.chunks if chunk.key in partitions), key=lambda chunk: chunk.is_drift)
+    elsewhere = [chunk for chunk in found.drifted if chunk.key not in partitions]
+    for chunk in own[:-1]:
+        yield _result(found.table, [chunk], {}, chunk.key)
+    for chunk in own[-1:]:
+        others = {f"{other.key}/observed": dg.MetadataValue.text(summary([other])) for other in elsewhere}
+        yield _result(found.table, [chunk], others, chunk.key, fails=bool(elsewhere))
 
 
 def _result(
     table: Table,
     chunks: Sequence[ChunkDifference],
     about: Mapping[str, dg.MetadataValue],
-    *,
     partition: str | None = None,
-    target: MaterializationData | None = None,
+    *,
+    fails: bool = False,
 ) -> dg.AssetCheckEvaluation:
     numbers = {
         "rows_at_source": sum(chunk.source_rows for chunk in chunks),
@@ -58,7 +63,7 @@ def _result(
     return dg.AssetCheckEvaluation(
         asset_key=asset_key(table),
         check_name=MATCHES_SOURCE,
-        passed=not any(chunk.is_drift for chunk in chunks),
+        passed=not fails and not any(chunk.is_drift for chunk in chunks),
         metadata={
             "expected": dg.MetadataValue.text("no row missing, extra or changed"),
             "observed": dg.MetadataValue.text(summary(chunks)),
@@ -67,5 +72,4 @@ def _result(
         },
         severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
         partition=partition,
-        target_materialization_data=target,
     )
