@@ -15,8 +15,8 @@ import pyarrow as pa
 from hakiri_dagster.connectors.contract import FILE_COLUMN, KEPT_COLUMN
 from hakiri_dagster.destinations.quarantine_contract import KeptLine
 from hakiri_dagster.pipeline.row_values import ValueLost, column_of
-from hakiri_dagster.pipeline.slices import cursor_positions
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, Interval, NullCursor
+from hakiri_dagster.planning.cursor_positions import cursor_positions
 from hakiri_dagster.planning.intervals import missing, overlap
 from hakiri_dagster.planning.replays import ReadAgain
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import (
     FIRST_POSITION,
     LAST_POSITION,
@@ -23,45 +19,9 @@ from hakiri_dagster.planning.chunks import (
     SourceFile,
     WholeTable,
 )
+from hakiri_dagster.planning.cursor_positions import Positions, cursor_positions
 
 NO_SLICE = -1
-_MICROSECONDS_A_DAY = 86_400_000_000
-
-Positions = npt.NDArray[np.int64]
-
-
-def cursor_positions(column: pa.Array) -> tuple[Positions, npt.NDArray[np.bool_]]:
-    """Cursor values as integers (`planning/chunks.py`) and which of them have no position."""
-    try:
-        numbers = _numbers(column)
-    except (pa.ArrowInvalid, OverflowError) as error:
-        raise SourceError(
-            f"the cursor of a row has no position within 64 bits: {error}",
-            hint="set it to NULL in that row, or choose another cursor",
-        ) from error
-    return np.asarray(numbers.fill_null(0), dtype=np.int64), np.asarray(numbers.is_null())
-
-
-def _numbers(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("us", tz=kind.tz), safe=False).cast(pa.int64())
-    if pa.types.is_date(kind):
-        days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-        return pc.multiply_checked(days, _MICROSECONDS_A_DAY)
-    if pa.types.is_integer(kind):
-        return column.cast(pa.int64())
-    if pa.types.is_string(kind):
-        return _floors_of_texts(column)
-    if pa.types.is_floating(kind):
-        column = pc.if_else(pc.is_finite(column), column, None)
-    return pc.floor(column).cast(pa.int64())
-
-
-def _floors_of_texts(column: pa.Array) -> pa.Array:
-    """Numbers that no decimal of Spark's holds come as PostgreSQL writes them."""
-    numbers = [None if text is None else Decimal(text) for text in column.to_pylist()]
-    return pa.array([None if n is None or not n.is_finite() else math.floor(n) for n in numbers], pa.int64())
 
 
 @dataclass(frozen=True, slots=True)

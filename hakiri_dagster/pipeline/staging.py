@@ -43,8 +43,9 @@ from hakiri_dagster.pipeline.readable import settled, slices_of, unreadable
 from hakiri_dagster.pipeline.row_json import rows_as_json
 from hakiri_dagster.pipeline.row_places import Place, Places
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
-from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
+from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
 from hakiri_dagster.pipeline.unseen import added_up, unseen_in
+from hakiri_dagster.planning.cursor_positions import cursor_positions
 from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
 from hakiri_dagster.quality.measures import Tallied
 from hakiri_dagster.quality.numerics import marked

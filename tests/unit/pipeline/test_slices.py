@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hakiri_dagster.errors import SourceError
-from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter, cursor_positions
+from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
 from hakiri_dagster.planning.chunks import (
     CursorRange,
     Interval,
@@ -18,6 +18,7 @@ from hakiri_dagster.planning.chunks import (
     SourceFile,
     WholeTable,
 )
+from hakiri_dagster.planning.cursor_positions import cursor_positions
 
 
 def ranges(*edges: tuple[int | None, int | None]) -> list[CursorRange]:
