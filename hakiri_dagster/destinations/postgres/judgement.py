@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -26,7 +25,7 @@ _FIRST_DAY, _LAST_DAY = -2440588, 2145042905
 _FIRST_MICROSECOND = -210866803200000000
 _NAME_BYTES = 63
 _LOWEST_EXPONENT, _HIGHEST_EXPONENT = -16383, 131071
-_UNICODE_ESCAPE = re.compile(r"\\u(0000|[dD][89a-fA-F])")
+_UNICODE_ESCAPE = r"\\u(0000|[dD][89a-fA-F])"
 
 
 def refusals(array: pa.Array, target: PgType, name: str) -> Iterator[Refusal]:
@@ -60,7 +59,11 @@ def _found(array: pa.Array, target: PgType, name: str) -> Iterator[_Finding]:
         case "numeric" if at.is_string(array.type):
             yield _numbers(array, target), "type", f"{name}: the number does not fit {target}"
         case "json":
-            yield _documents(array, target), "type", f"{name}: not valid JSON for {target}"
+            yield judge(array, pc.is_null(array), _is_json), "type", f"{name}: not valid JSON for {target}"
+            if target.name == "jsonb":
+                plain = pc.invert(pc.match_substring_regex(array, _UNICODE_ESCAPE))
+                message = f"{name}: PostgreSQL cannot store U+0000, or half of a surrogate pair, in jsonb"
+                yield judge(array, plain, _decodes), "type", message
         case "other" if target.name in ("inet", "cidr"):
             yield _addresses(array, target), "type", f"{name}: not a valid {target}"
 
@@ -122,22 +125,20 @@ def _fits(text: str, precision: int, scale: int) -> bool:
     return -lowest <= scale and len(shown) + int(exponent) <= precision - scale
 
 
-def _documents(array: pa.Array, target: PgType) -> pa.BooleanArray | None:
-    binary = target.name == "jsonb"
-    return judge(array, pc.is_null(array), lambda text: _is_json(text, binary=binary))
-
-
-def _is_json(text: str, *, binary: bool) -> bool:
+def _is_json(text: str) -> bool:
     try:
-        json.loads(text, parse_constant=_no_constant)
+        _DECODER.decode(text)
     except (ValueError, RecursionError):
         return False
-    # jsonb decodes escapes, and has neither U+0000 nor halves of pairs
-    return not (binary and _UNICODE_ESCAPE.search(text) and not _decodes(text))
+    return True
 
 
 def _decodes(text: str) -> bool:
-    decoded = json.dumps(json.loads(text), ensure_ascii=False)
+    """jsonb decodes escapes, and has neither U+0000 nor halves of pairs. What is no JSON is refused for that."""
+    try:
+        decoded = json.dumps(_DECODER.decode(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return True
     try:
         decoded.encode()
     except UnicodeEncodeError:
@@ -147,6 +148,10 @@ def _decodes(text: str) -> bool:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+# Numbers stay text: Python refuses to convert integers of more than 4,300 digits.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant)
 
 
 def _addresses(array: pa.Array, target: PgType) -> pa.BooleanArray | None:
