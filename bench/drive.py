@@ -60,6 +60,16 @@ def idle_ticks(project: Path, env: Mapping[str, str]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def read_json_seconds(reader: str, file: Path) -> float:
+    """`reader`: hakiri, or spark."""
+    script = Path(__file__).with_name("read_json.py")
+    done = subprocess.run(
+        [sys.executable, script, reader, file], env=_environment({}), stdout=subprocess.PIPE, check=True
+    )
+    seconds: float = json.loads(done.stdout.splitlines()[-1])["seconds"]
+    return seconds
+
+
 def run_cold(project: Path, env: Mapping[str, str], pipeline: str, chunk: str) -> None:
     hakiri = Path(sys.executable).parent / "hakiri"
     command = [hakiri, "--project", project, "run", pipeline, "--chunk", chunk]

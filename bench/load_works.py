@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import LiteralString
 
 import pyarrow.parquet as pq
-from drive import Engine
+from drive import Engine, read_json_seconds
 from measuring import BY_HAND, Bench, Row, limited, lineitem_seconds, loaded_seconds, ratio, told_seconds
 from pipelines import (
     BLUE_GREEN,
     FROM_POSTGRES,
     FROM_POSTGRES_IN_WINDOWS,
+    JSON_LINES,
     LINEITEM,
     MONTHLY,
     POINT_READS,
@@ -39,6 +41,23 @@ def truncate_against_dlt(bench: Bench) -> Iterator[Row]:
         lambda: lineitem_seconds(bench, LINEITEM), "dlt", lambda: dlt_seconds(bench.warehouse, bench.data, "lineitem")
     )
     yield ratio("the same, beside dlt (Parquet, ADBC)", seconds, "dlt", dlt, 1.0)
+
+
+def json_lines(bench: Bench) -> Iterator[Row]:
+    """Once as a load, and once without one: types and rows, as far as Spark's Python workers."""
+    source = bench.data.json_lines("lineitem")
+    title = f"lineitem, JSON lines → `truncate`, SF {bench.scale:g}"
+    yield bench.against_yardstick(title, lambda: _json_lines_seconds(bench, source), 4.0)
+    seconds, spark = bench.interleaved(
+        lambda: read_json_seconds("hakiri", source), "Spark's reader", lambda: read_json_seconds("spark", source)
+    )
+    yield ratio("the same lines, types inferred and rows read only", seconds, "Spark's reader", spark, 1.0)
+
+
+def _json_lines_seconds(bench: Bench, source: Path) -> float:
+    with bench.project(JSON_LINES) as project:
+        project.link(source, "work/lineitem.jsonl")
+        return loaded_seconds(bench, project)
 
 
 def append_monthly(bench: Bench) -> Iterator[Row]:

@@ -12,6 +12,13 @@ source = { connector = "files", config = { path = "work" } }
 tables = [{ name = "lineitem", path = "work/*.parquet" }]
 load = { mode = "truncate" }
 """
+JSON_LINES = """
+[[pipeline]]
+id = "work"
+source = { connector = "files", config = { path = "work" } }
+tables = [{ name = "lineitem", path = "work/*.jsonl" }]
+load = { mode = "truncate" }
+"""
 RULED = """
 [[pipeline]]
 id = "work"

@@ -50,6 +50,11 @@ class Data:
             for half in (1, 2)
         ]
 
+    def json_lines(self, table: str) -> Path:
+        """The same rows, an object a line. Decimals keep their places, dates are texts."""
+        rows = self.parquet(table)
+        return self._made(self.folder / f"{table}.jsonl", lambda path: _as_json_lines(rows, path))
+
     def changed(self, table: str, one_in: int) -> tuple[Path, Path]:
         """Every n-th row with another comment, and a tenth as many new ones; Parquet and CSV."""
         stem = f"{table}-changed-{one_in}"
@@ -123,6 +128,20 @@ def _changed(rows: pa.Table, table: str, one_in: int) -> pa.Table:
 
 def _as_csv(rows: pa.Table, path: Path) -> None:
     pyarrow.csv.write_csv(rows, path, pyarrow.csv.WriteOptions(include_header=False))
+
+
+def _as_json_lines(rows: Path, path: Path) -> None:
+    with path.open("wb") as target:
+        for batch in pq.ParquetFile(rows).iter_batches(_ROW_GROUP):
+            members = [_members(name, batch[name]) for name in batch.schema.names]
+            lines = pc.binary_join_element_wise(*members, ",").cast(pa.large_string())
+            target.writelines(f"{{{line}}}\n".encode() for line in lines.to_pylist())
+
+
+def _members(name: str, values: pa.Array) -> pa.Array:
+    """TPC-H's texts hold nothing that JSON would have to escape."""
+    quote = "" if pa.types.is_integer(values.type) or pa.types.is_decimal(values.type) else '"'
+    return pc.binary_join_element_wise(f'"{name}":{quote}', values.cast(pa.string()), quote, "")
 
 
 def small_files(folder: Path, count: int, rows: int) -> Iterator[Path]:

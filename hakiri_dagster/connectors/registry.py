@@ -14,7 +14,7 @@ from hakiri_dagster.manifest.tables import Table
 def connector(name: str) -> Connector:
     match name:
         case "files":
-            from hakiri_dagster.connectors.files import FILES
+            from hakiri_dagster.connectors.files.connector import FILES
 
             return FILES
         case "postgres":

@@ -19,7 +19,7 @@ from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.attempt_folders import new_attempt_folder
 from hakiri_dagster.pipeline.candidate import SliceReport, Staging
 from hakiri_dagster.pipeline.claims import ClaimedSlice, spark_tag
-from hakiri_dagster.pipeline.direct import map_rows
+from hakiri_dagster.pipeline.direct import EmptyTextsAsNull, map_rows
 from hakiri_dagster.pipeline.gaps import lost_loads
 from hakiri_dagster.pipeline.key_plan import KeyPlan
 from hakiri_dagster.pipeline.key_search import repeated_keys
@@ -176,9 +176,11 @@ def read_rows(
     with translate_spark_errors():
         projected = project(reading, loaded, empty_as_null=empty_as_null, with_row_hash=full_provenance)
         frame = with_verdicts(projected, asked.spark, reading.schema)
-    direct = None if empty_as_null or full_provenance or asked.spark else reading.direct
-    keys = None if empty_as_null else reading.direct
-    return ReadRows(reading, projected, frame, splitter, direct, keys, rules, asked.workers)
+    direct = reading.direct
+    if direct is not None and empty_as_null:
+        direct = EmptyTextsAsNull(direct, _texts_of(reading.schema))
+    past_spark = None if full_provenance or asked.spark else direct
+    return ReadRows(reading, projected, frame, splitter, past_spark, direct, rules, asked.workers)
 
 
 def stage(

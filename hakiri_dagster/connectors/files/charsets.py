@@ -45,6 +45,10 @@ class Charset:
         return F.translate(text, self.wrong, self.right) if self.wrong else text
 
 
+ANY_BYTES = Charset("latin-1", "ISO-8859-1")
+"""For text whose bytes are checked where it is read: each byte is a character."""
+
+
 def charset(name: str) -> Charset | None:
     """None if there is no such encoding, or none that Spark can be made to read."""
     try:

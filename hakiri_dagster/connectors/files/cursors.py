@@ -19,6 +19,7 @@ from hakiri_dagster.connectors.contract import FILE_COLUMN, FileState
 from hakiri_dagster.connectors.files.footers import CursorStatistics
 from hakiri_dagster.connectors.files.types import FLOATS, is_number, quoted
 from hakiri_dagster.errors import SourceError
+from hakiri_dagster.planning.arrow_types import is_numeric_text, kind_of
 from hakiri_dagster.planning.chunks import (
     FIRST_POSITION,
     LAST_POSITION,
@@ -35,6 +36,10 @@ from hakiri_dagster.planning.chunks import (
 from hakiri_dagster.planning.columns import SourceSchema
 
 _MICROSECONDS_A_DAY = 86_400_000_000
+NUMERIC_TEXT = "numeric"
+"""Instead of a type of Spark's, for numbers that travel as texts."""
+_POSITIONS = "decimal(38,18)"
+_BEYOND = 10**19
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Cursor:
             return cls(name, "date", column.spark_type)
         if is_number(column.spark_type):
             return cls(name, "numeric", column.spark_type)
+        if is_numeric_text(kind_of(column)):
+            return cls(name, "numeric", NUMERIC_TEXT)
         raise SourceError(
             f"the cursor column `{name}` is of type {column.spark_type}, which has no windows",
             where=label,
@@ -66,7 +73,8 @@ class Cursor:
 
     @property
     def column(self) -> Column:
-        return F.col(quoted(self.name))
+        column = F.col(quoted(self.name))
+        return _as_decimal(column) if self.spark_type == NUMERIC_TEXT else column
 
     @property
     def has_position(self) -> Column:
@@ -155,6 +163,16 @@ class Cursor:
         if interval.upper is not None and interval.upper <= LAST_POSITION:
             inside = inside & (self.column < self.literal(interval.upper))
         return inside
+
+
+def _as_decimal(text: Column) -> Column:
+    """Numbers that travel as texts, as far as positions reach. What lies beyond has none, and is refused as such."""
+    near = F.when(~text.rlike("(?i)[nf]"), text.try_cast("double"))
+    floored = F.regexp_replace(text, r"(\.\d{18})\d+$", "$1").try_cast(_POSITIONS)  # which would round otherwise
+    beyond = F.lit(Decimal(_BEYOND)).cast(_POSITIONS)
+    return (
+        F.when(near >= F.lit(float(_BEYOND)), beyond).when(near <= F.lit(-float(_BEYOND)), -beyond).otherwise(floored)
+    )
 
 
 def _double(position: int) -> float:

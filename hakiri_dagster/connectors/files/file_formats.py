@@ -12,11 +12,13 @@ from hakiri_dagster.connectors.files.json_format import JsonLinesFormat
 from hakiri_dagster.connectors.files.options import FilesOptions
 
 
-def file_format(format_: Format, options: FilesOptions, declared: Mapping[str, str], label: str) -> FileFormat:
+def file_format(
+    format_: Format, options: FilesOptions, declared: Mapping[str, str], label: str, *, keeps_misfits: bool = False
+) -> FileFormat:
     match format_:
         case "csv":
             return CsvFormat(options, declared, label)
         case "jsonl":
-            return JsonLinesFormat(options, declared, label)
+            return JsonLinesFormat(options, declared, label, keeps_misfits)
         case "parquet" | "orc":
             return ColumnarFormat(format_, declared, label)

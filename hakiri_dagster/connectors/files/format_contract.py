@@ -43,11 +43,7 @@ class Look:
         known = self.known.column(name) if self.known else None
         if name not in declared:
             return known or Column(name, found[name] or "string")
-        wanted = declared_column(name, declared[name])
-        type_ = known.spark_type if known else (found.get(name) or "string")
-        if wanted.spark_type == "string" and type_.startswith(("struct", "array")):
-            return Column(name, type_, native_type=declared[name])
-        return wanted
+        return declared_column(name, declared[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +65,9 @@ class WantedRows:
 Direct = Callable[[WantedRows], DirectRows | None]
 
 
+Narrowed = Callable[[Collection[str]], DataFrame]
+
+
 def _only_by_spark(_wanted: WantedRows) -> None: ...
 
 
@@ -82,6 +81,13 @@ class Rows:
     has_malformed: bool
     direct: Direct = _only_by_spark
     begins: Begins | None = None
+    narrowed: Narrowed | None = None
+    wanted: Callable[[WantedRows], DataFrame] | None = None
+    """The frame without the rows that are not wanted, where it need not be asked for that."""
+
+    def frame_with(self, names: Collection[str]) -> DataFrame:
+        """The same rows; columns other than these may be missing. It is for who reads few columns of many rows."""
+        return self.frame if self.narrowed is None else self.narrowed(names)
 
 
 class FileFormat(Protocol):

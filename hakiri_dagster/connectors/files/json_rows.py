@@ -1,94 +1,165 @@
-"""JSON lines as rows.
+"""JSON lines as rows, parsed by the tasks that stage them: the rows need not pass through the JVM.
 
-Each line is read as text and parsed within `{"r": …}`: Spark's parser stops behind the first value of a line, so
-two objects on one line, or anything else behind it, would be dropped in silence.
+Where Spark is to work on the rows first, the same tasks give them to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, LongType, StructField, StructType
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, LINE_COLUMN, RECORD_COLUMN, SPLIT_COLUMN
-from hakiri_dagster.connectors.files import frames
-from hakiri_dagster.connectors.files.csv_rows import without_nulls
-from hakiri_dagster.connectors.files.markers import file_marker, split_start
-from hakiri_dagster.connectors.files.options import FilesOptions
-from hakiri_dagster.connectors.files.text_values import Parsed, parse
-from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, decimal_parts, quoted
-from hakiri_dagster.planning.columns import Column as SchemaColumn
+from hakiri_dagster.connectors.contract import (
+    FILE_COLUMN,
+    MALFORMED_COLUMN,
+    RECORD_COLUMN,
+    SPLIT_COLUMN,
+    FileState,
+)
+from hakiri_dagster.connectors.files.charsets import Charset
+from hakiri_dagster.connectors.files.contents import refuse_changed
+from hakiri_dagster.connectors.files.cursors import hull
+from hakiri_dagster.connectors.files.json_lines import LineRange, read_lines, records_of
+from hakiri_dagster.connectors.files.markers import marker_of
+from hakiri_dagster.connectors.json.row_reader import RowReader
+from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
+from hakiri_dagster.planning.columns import Column
+from hakiri_dagster.planning.cursor_positions import cursor_positions
 
-_JSON, _OBJECT, _BROKEN = "json", "r", "broken"
-
-
-def json_rows(
-    spark: SparkSession, paths: Sequence[str], columns: Sequence[SchemaColumn], options: FilesOptions
-) -> DataFrame:
-    return parsed_lines(_lines(spark, paths, options), columns, options.null_values, frames.PLACE)
-
-
-def parsed_lines(
-    lines: DataFrame,
-    columns: Sequence[SchemaColumn],
-    null_values: Sequence[str] = (),
-    kept: Sequence[str] = (),
-    text: str = LINE_COLUMN,
-) -> DataFrame:
-    """`lines` has the column LINE_COLUMN, wherever they come from. `kept` are further columns, which come along. `text`
-    is the column that is parsed, where it is not the line as it was."""
-    fields = ",".join(f"{quoted(c.name)}:{_parsed_as(c.spark_type)}" for c in columns)
-    schema = f"{_OBJECT} struct<{fields}>, {_BROKEN} string"
-    parsed = F.from_json(
-        F.concat(F.lit(f'{{"{_OBJECT}":'), F.col(text), F.lit("}")),
-        schema,
-        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN},
-    )
-    objects = lines.select(LINE_COLUMN, *(name for name in kept if name != LINE_COLUMN), parsed.alias(_JSON))
-    values = [(column, _value(column, null_values)) for column in columns]
-    failures = [frames.misfit(column, value.failed) for column, value in values if value.failed is not None]
-    broken = F.col(f"{_JSON}.{_BROKEN}").isNotNull() | F.col(f"{_JSON}.{_OBJECT}").isNull()
-    unlike = F.when(broken, F.lit("not one JSON object with the table's types"))
-    return objects.select(
-        *frames.named([(column, value.value) for column, value in values]),
-        frames.malformed(F.col(LINE_COLUMN), unlike, failures),
-        *kept,
-    )
+_MALFORMED_DDL: Final = "struct<line:string,reason:string,readable:boolean>"
 
 
-def _lines(spark: SparkSession, paths: Sequence[str], options: FilesOptions) -> DataFrame:
-    texts = [frames.reader(spark).text(together) for together in frames.readable_together(paths)]
-    marks = [file_marker().alias(FILE_COLUMN), split_start().alias(SPLIT_COLUMN)]
-    raw = frames.stacked([text.select("value", *marks) for text in texts])
-    charset = options.charset
-    text = F.col("value")
-    if not charset.is_utf8:
-        text = charset.translate(F.decode(text.cast("binary"), charset.spark))
-    # Some writers mark the order of bytes at the head of a file; Spark keeps it when the file is compressed.
-    lines = raw.select(F.regexp_replace(text, "^\\uFEFF", "").alias(LINE_COLUMN), FILE_COLUMN, SPLIT_COLUMN)
-    return lines.where(F.trim(LINE_COLUMN) != "").withColumn(RECORD_COLUMN, F.monotonically_increasing_id())
+@dataclass(frozen=True, slots=True)
+class CursorFilter:
+    """The rows of some slices, and perhaps some between them. A row that does not fit its columns has no position, but
+    for one that is loaded without the values that do not fit (`keeps_misfits`)."""
+
+    name: str
+    bounds: tuple[Bounds, ...]
+    keeps_misfits: bool
+
+    def positioned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with no cursor where the row has no position, and without the rows that no slice wants."""
+        marks = batch.column(MALFORMED_COLUMN)
+        placed = marks.is_null()
+        if self.keeps_misfits:
+            placed = pc.or_(placed, pc.fill_null(pc.struct_field(marks, "readable"), True))
+        index = batch.schema.get_field_index(self.name)
+        cursor = pc.if_else(placed, batch.column(index), pa.scalar(None, batch.schema.field(index).type))
+        batch = batch.set_column(index, batch.schema.field(index), cursor)
+        if any(isinstance(bound, WholeTable | SourceFile) for bound in self.bounds):
+            return batch
+        wanted = self._wanted(cursor)
+        return batch if wanted.all() else batch.filter(pa.array(wanted))
+
+    def _wanted(self, cursor: pa.Array) -> npt.NDArray[np.bool_]:
+        positions, without = cursor_positions(cursor)
+        wanted = without & any(isinstance(bound, NullCursor) for bound in self.bounds)
+        ranges = [bound.interval for bound in self.bounds if isinstance(bound, CursorRange)]
+        if ranges:
+            interval = hull(ranges)
+            inside = ~without
+            if interval.lower is not None:
+                inside &= positions >= interval.lower
+            if interval.upper is not None:
+                inside &= positions < interval.upper
+            wanted |= inside
+        return wanted
 
 
-def _parsed_as(spark_type: str) -> str:
-    """Scalars are parsed from their texts, as in CSV. A fraction's text would come as a double's, so not decimals."""
-    if spark_type.startswith(("struct", "array")):
-        return spark_type
-    parts = decimal_parts(spark_type)
-    return "string" if parts is None else decimal(*_widest(*parts))
+@dataclass(frozen=True, slots=True)
+class JsonRows:
+    """`connectors.contract.DirectRows`; pickled into Spark's plan. `names`: the columns that are wanted of a row, all
+    of which are read, for each of them can be the reason that the row does not fit. `states`: the files as they were
+    surveyed, by path, where that is known."""
+
+    ranges: tuple[tuple[LineRange, ...], ...]
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    null_values: tuple[str, ...]
+    charset: Charset
+    label: str
+    with_marker: bool = True
+    filter: CursorFilter | None = None
+    states: tuple[FileState, ...] = ()
+
+    @property
+    def parts(self) -> int:
+        return len(self.ranges)
+
+    @property
+    def same_twice(self) -> bool:
+        """A file that has changed since it was surveyed is refused, before it is read and after."""
+        return bool(self.states)
+
+    def only(self, names: Collection[str]) -> JsonRows:
+        return replace(self, names=tuple(name for name in self.names if name in names))
+
+    def read(self, part: int) -> Iterator[pa.RecordBatch]:
+        states = {state.path: state for state in self.states}
+        for one in self.ranges[part]:
+            survey = [states[one.path]] if states else []
+            refuse_changed(survey, self.label)
+            yield from self._rows(one)
+            refuse_changed(survey, self.label)
+
+    def _rows(self, one: LineRange) -> Iterator[pa.RecordBatch]:
+        reader = RowReader(self.columns, self.null_values)
+        names = [column.name for column in self.columns]
+        marker, count = marker_of(one.path), 0
+        for lines in read_lines(one, self.charset, self.label):
+            records = records_of(lines)
+            rows = reader.read(records, partial(_shown, records))
+            marks = {
+                MALFORMED_COLUMN: rows.malformed,
+                FILE_COLUMN: pa.repeat(pa.scalar(marker, pa.int64()), len(records)),
+                SPLIT_COLUMN: pa.repeat(pa.scalar(one.start, pa.int64()), len(records)),
+                RECORD_COLUMN: pa.array(np.arange(count, count + len(records), dtype=np.int64)),
+            }
+            count += len(records)
+            batch = pa.RecordBatch.from_arrays([*rows.values, *marks.values()], names=[*names, *marks])
+            if self.filter is not None:
+                batch = self.filter.positioned(batch)
+            yield batch.select(self._given)
+
+    @property
+    def _given(self) -> list[str]:
+        marks = [MALFORMED_COLUMN, *([FILE_COLUMN] if self.with_marker else []), SPLIT_COLUMN, RECORD_COLUMN]
+        return [*self.names, *marks]
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The same rows for Spark. It is given columns by position, as it reads dots in names as something else."""
+        types = {column.name: column.spark_type for column in self.columns} | {MALFORMED_COLUMN: _MALFORMED_DDL}
+        given = self._given
+        fields = [
+            StructField(f"c{place}", DataType.fromDDL(types[name]) if name in types else LongType())
+            for place, name in enumerate(given)
+        ]
+        numbers = spark.range(0, self.parts, 1, max(self.parts, 1))
+        return numbers.mapInArrow(_Read(self), StructType(fields)).toDF(*given)
 
 
-def _widest(precision: int, scale: int) -> tuple[int, int]:
-    """With all the places there are, so that one too many is seen rather than rounded away."""
-    return MAX_PRECISION, MAX_PRECISION - (precision - scale)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """For `mapInArrow` over the numbers of parts."""
+
+    rows: JsonRows
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for part in batch.column(0).to_pylist():
+                for rows in self.rows.read(part):
+                    yield rows.rename_columns([f"c{place}" for place in range(rows.num_columns)])
 
 
-def _value(column: SchemaColumn, null_values: Sequence[str]) -> Parsed:
-    raw = F.col(f"{_JSON}.{_OBJECT}.{quoted(column.name)}")
-    if column.spark_type.startswith(("struct", "array")):
-        return Parsed(raw, None)
-    if decimal_parts(column.spark_type) is None:
-        return parse(without_nulls(raw, null_values), column.spark_type)
-    value: Column = raw.try_cast(column.spark_type)
-    failed = raw.isNotNull() & ~value.cast(_parsed_as(column.spark_type)).eqNullSafe(raw)
-    return Parsed(F.when(~failed, value), failed)
+def _shown(records: Sequence[bytes], index: int) -> str:
+    """A byte that is not UTF-8 as an escape."""
+    return records[index].rstrip(b"\r").decode(errors="backslashreplace")

@@ -25,16 +25,17 @@ from hakiri_dagster.connectors.contract import (
     Reading,
     SparkProvider,
 )
+from hakiri_dagster.connectors.files.charsets import ANY_BYTES
 from hakiri_dagster.connectors.files.contents import file_states, refuse_changed, source_fingerprint
 from hakiri_dagster.connectors.files.cursors import Cursor, extent_of, overlaps, with_statistics
 from hakiri_dagster.connectors.files.file_formats import file_format
-from hakiri_dagster.connectors.files.format_contract import FileFormat, Look, WantedRows
+from hakiri_dagster.connectors.files.format_contract import FileFormat, Look, Rows, WantedRows
 from hakiri_dagster.connectors.files.formats import TEXT_FORMATS, Format, format_of
 from hakiri_dagster.connectors.files.listing import Place
 from hakiri_dagster.connectors.files.markers import marker_of, origin_of
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.read_errors import explain_read_error, told_in_our_words
-from hakiri_dagster.connectors.files.source_lines import Begins, Lookup
+from hakiri_dagster.connectors.files.source_lines import Lookup
 from hakiri_dagster.connectors.files.splits import Splits, splits_of
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.errors import NothingThere, SourceError
@@ -88,6 +89,8 @@ class FilesTable:
         listing = self.place.listing()
         self._refuse_wide_text(listing.format)
         text = self.options.charset if listing.format in TEXT_FORMATS else None
+        if listing.format == "jsonl" and text is not None and text.is_utf8:
+            text = ANY_BYTES  # a line that is no UTF-8 is quarantined by itself
         found = file_states(
             listing.files, known.files, cursor=cursor, read_as=self.read_as, text=text, label=self.label
         )
@@ -138,7 +141,9 @@ class FilesTable:
             position = Cursor.of(schema, cursor, self.label)
             every = self._without_cursor_where_malformed(every, cursor, schema) if rows.has_malformed else every
             condition = position.condition([one.bounds for one in slices])
+        bounds = WantedRows(cursor, [one.bounds for one in slices], files)
         frame = every if condition is None else every.where(condition)
+        frame = frame if rows.wanted is None else rows.wanted(bounds)
         names = [quoted(column.name) for column in schema.columns]
         marks = [MALFORMED_COLUMN] if rows.has_malformed else []
         marks += [FILE_COLUMN] if len(states) > 1 else []
@@ -148,20 +153,31 @@ class FilesTable:
             schema=schema,
             files=tuple(origin_of(state) for state in states),
             has_malformed=rows.has_malformed,
-            direct=rows.direct(WantedRows(cursor, [one.bounds for one in slices], files)),
+            direct=rows.direct(bounds),
             explain=partial(explain_read_error, label=self.label),
-            lines=self._lines(rows.begins, states, every, condition) if rows.begins is not None else None,
+            lines=self._lines(rows, states, schema, cursor, condition),
         )
 
     def _lines(
-        self, begins: Begins, states: Sequence[FileState], every: DataFrame, wanted: Column | None
-    ) -> Callable[[Path], LineOf]:
+        self,
+        rows: Rows,
+        states: Sequence[FileState],
+        schema: SourceSchema,
+        cursor: str | None,
+        wanted: Column | None,
+    ) -> Callable[[Path], LineOf] | None:
+        if rows.begins is None:
+            return None
+
         def splits() -> Splits:
+            frame = rows.frame_with(() if cursor is None else (cursor,))
+            if cursor is not None:
+                frame = self._without_cursor_where_malformed(frame, cursor, schema)
             with told_in_our_words(self.label):
-                return splits_of(every, wanted)
+                return splits_of(frame, wanted)
 
         by_path = {state.path: state for state in states}
-        return Lookup(begins, by_path, splits, passes_over=wanted is not None, label=self.label).in_folder
+        return Lookup(rows.begins, by_path, splits, passes_over=wanted is not None, label=self.label).in_folder
 
     def _broken(self, paths: Iterable[str], format_: FileFormat) -> dict[str, SourceError]:
         def check(path: str) -> SourceError | None:
@@ -177,7 +193,7 @@ class FilesTable:
             return {path: error for path, error in found if error is not None}
 
     def _format(self, format_: Format) -> FileFormat:
-        return file_format(format_, self.options, self.columns, self.label)
+        return file_format(format_, self.options, self.columns, self.label, keeps_misfits=self.keeps_misfits)
 
     def _format_of(self, states: Sequence[FileState]) -> Format:
         return self.options.format or format_of(states[0].path) or self.place.listing().format
@@ -206,7 +222,7 @@ class FilesTable:
         silent = [path for path in unknown if path not in told]
         if silent:
             rows = format_.rows(spark(), silent, schema)
-            frame = self._without_cursor_where_malformed(rows.frame, cursor.name, schema)
+            frame = self._without_cursor_where_malformed(rows.frame_with((cursor.name,)), cursor.name, schema)
             with told_in_our_words(self.label):
                 by_marker = cursor.extents(frame)
             told |= {path: by_marker.get(marker_of(path), cursor.nothing) for path in silent}
@@ -235,7 +251,12 @@ class FilesTable:
         if self.keeps_misfits:
             placed = placed | F.col(f"{MALFORMED_COLUMN}.readable")
         told = F.when(placed, F.col(name)).alias(cursor)
-        columns = [told if column.name == cursor else F.col(quoted(column.name)) for column in schema.columns]
+        there = frozenset(frame.columns)
+        columns = [
+            told if column.name == cursor else F.col(quoted(column.name))
+            for column in schema.columns
+            if column.name in there
+        ]
         marks = [name for name in frame.columns if is_ours(name)]
         return frame.select(*columns, *marks)
 

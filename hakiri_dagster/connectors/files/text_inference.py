@@ -140,6 +140,11 @@ def _are_days(texts: pa.Array) -> bool:
     return True
 
 
+def is_plain_text(signature: int) -> bool:
+    """Whether a value is among them that is nothing but text."""
+    return bool(signature & _TEXT)
+
+
 def type_of(signature: int | None) -> str | None:
     if not signature:
         return None

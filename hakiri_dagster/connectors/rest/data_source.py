@@ -17,35 +17,36 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
-from hakiri_dagster.connectors.contract import LINE_COLUMN, ONWARD_COLUMN, UNSEEN_COLUMN
+from hakiri_dagster.connectors.contract import LINE_COLUMN, MALFORMED_COLUMN, ONWARD_COLUMN, UNSEEN_COLUMN
+from hakiri_dagster.connectors.json.raw_text import Record
+from hakiri_dagster.connectors.json.row_reader import MALFORMED_TYPE, RowReader
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
-from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.orders import Order
-from hakiri_dagster.connectors.rest.verbatim import Verbatim
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, walked
+from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.chunks import Part
+from hakiri_dagster.planning.columns import Column
 from hakiri_dagster.security.secrets import known_in, register
 
 WALK: Final = "_hakiri_walk"
-TEXT: Final = "_hakiri_text"
-_SCHEMA: Final = (
-    f"{WALK} int, {UNSEEN_COLUMN} array<string>, {ONWARD_COLUMN} string, {LINE_COLUMN} string, {TEXT} string"
-)
-_ARROW = pa.schema(
+_MARKS: Final = pa.schema(
     [
         (WALK, pa.int32()),
         (UNSEEN_COLUMN, pa.list_(pa.string())),
         (ONWARD_COLUMN, pa.string()),
+        (MALFORMED_COLUMN, MALFORMED_TYPE),
         (LINE_COLUMN, pa.string()),
-        (TEXT, pa.string()),
     ]
 )
 """What is long comes last: what is short would wait behind it in a buffer of the worker's, and the page with it, until
 the next page has come."""
+_MARKS_DDL: Final = (
+    "int", "array<string>", "string", "struct<line:string,reason:string,readable:boolean>", "string",
+)  # fmt: skip
 _SECRET_OPTION: Final = "secret_work"
 """Spark masks options that are called so."""
 
@@ -69,8 +70,13 @@ class Work:
     network: Network
     collection: Collection
     walks: tuple[Walk, ...]
-    verbatim: Verbatim
-    columns: frozenset[str]
+    columns: tuple[Column, ...]
+
+    @property
+    def row_types(self) -> StructType:
+        """By position: Spark reads dots in names as something else."""
+        types = [*_MARKS_DDL, *(column.spark_type for column in self.columns)]
+        return StructType([StructField(f"c{place}", DataType.fromDDL(type_)) for place, type_ in enumerate(types)])
 
 
 class RestPages(DataSource):
@@ -78,8 +84,8 @@ class RestPages(DataSource):
     def name(cls) -> str:
         return "hakiri_rest"
 
-    def schema(self) -> str:
-        return _SCHEMA
+    def schema(self) -> StructType:
+        return _unpacked(self.options[_SECRET_OPTION]).row_types
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _Reader(self.options[_SECRET_OPTION])
@@ -99,37 +105,60 @@ class _Reader(DataSourceReader):
         walk = work.walks[partition.value]
         with closing(Client(work.api, work.network, chunk=walk.chunk)) as client:
             pages = walked(client, work.collection.of_part(walk.part), walk.params, walk.order, walk.stretch)
-            onward = yield from _batches(partition.value, pages, work)
+            rows = _PageRows(partition.value, work)
+            onward = yield from rows.batches(pages)
             if walk.stretch is not None:
-                yield pa.record_batch([[partition.value], [None], [onward], [None], ["{}"]], schema=_ARROW)
+                yield rows.end(onward)
 
 
-def _batches(
-    walk: int, pages: Generator[Sequence[Record], None, str], work: Work
-) -> Generator[pa.RecordBatch, None, str]:
-    while True:
-        try:
-            records = next(pages)
-        except StopIteration as end:
-            return str(end.value)
-        if records:
-            yield _batch(walk, records, work)
+class _PageRows:
+    """The records of one walk as rows: the marks, and the table's columns."""
+
+    def __init__(self, walk: int, work: Work) -> None:
+        self._walk = walk
+        self._reader = RowReader(work.columns, lenient_names=True)
+        self._columns = frozenset(column.name for column in work.columns)
+        self._types = [arrow_type(column.spark_type) for column in work.columns]
+
+    def batches(self, pages: Generator[Sequence[Record], None, str]) -> Generator[pa.RecordBatch, None, str]:
+        while True:
+            try:
+                records = next(pages)
+            except StopIteration as end:
+                return str(end.value)
+            if records:
+                yield self._batch(records)
+
+    def end(self, onward: str) -> pa.RecordBatch:
+        values = {WALK: self._walk, ONWARD_COLUMN: onward}
+        marks = [pa.array([values.get(field.name)], field.type) for field in _MARKS]
+        return _row_batch([*marks, *(pa.nulls(1, type_) for type_ in self._types)])
+
+    def _batch(self, records: Sequence[Record]) -> pa.RecordBatch:
+        rows = self._reader.read([record.text.encode() for record in records], lambda index: records[index].text)
+        return _row_batch(
+            [
+                pa.repeat(pa.scalar(self._walk, pa.int32()), len(records)),
+                pa.array([_unseen(record, self._columns) for record in records], pa.list_(pa.string())),
+                pa.nulls(len(records), pa.string()),
+                rows.malformed,
+                pa.array([record.text for record in records], pa.string()),
+                *rows.values,
+            ]
+        )
+
+
+def _row_batch(columns: Sequence[pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])
 
 
 def pages_of(spark: SparkSession, work: Work) -> DataFrame:
-    """WALK, its index; LINE_COLUMN, the text of a record; TEXT, the same as it is to be parsed. ONWARD_COLUMN is NULL,
-    but in a row of its own that ends a stretch. Nothing is asked of the API until the frame is run."""
+    """WALK, its index; LINE_COLUMN, the text of a record; MALFORMED_COLUMN and the table's columns. ONWARD_COLUMN is
+    NULL, but in a row of its own that ends a stretch. Nothing is asked of the API until the frame is run."""
     spark.dataSource.register(RestPages)  # a session that was opened anew does not know it
-    return spark.read.format(RestPages.name()).options(**{_SECRET_OPTION: _packed(work)}).schema(_SCHEMA).load()
-
-
-def _batch(walk: int, records: Sequence[Record], work: Work) -> pa.RecordBatch:
-    walks = pa.repeat(pa.scalar(walk, pa.int32()), len(records))
-    lines = pa.array([record.text for record in records], pa.string())
-    texts = pa.array([work.verbatim(record) for record in records], pa.string())
-    unseen = pa.array([_unseen(record, work.columns) for record in records], pa.list_(pa.string()))
-    onward = pa.nulls(len(records), pa.string())
-    return pa.RecordBatch.from_arrays([walks, unseen, onward, lines, texts], schema=_ARROW)
+    packed = {_SECRET_OPTION: _packed(work)}
+    rows = spark.read.format(RestPages.name()).options(**packed).schema(work.row_types).load()
+    return rows.toDF(*_MARKS.names, *(column.name for column in work.columns))
 
 
 def _unseen(record: Record, columns: frozenset[str]) -> list[str] | None:

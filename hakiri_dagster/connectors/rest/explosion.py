@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hakiri_dagster.connectors.rest.api import Pairs
-from hakiri_dagster.connectors.rest.flattening import Flattening
-from hakiri_dagster.connectors.rest.json_text import (
+from hakiri_dagster.connectors.json.raw_text import (
     Member,
     Record,
     elements_of,
@@ -19,6 +17,9 @@ from hakiri_dagster.connectors.rest.json_text import (
     value_at,
     written,
 )
+from hakiri_dagster.connectors.json.strict import has_repeated_keys
+from hakiri_dagster.connectors.rest.api import Pairs
+from hakiri_dagster.connectors.rest.flattening import Flattening
 from hakiri_dagster.connectors.rest.moments import Moments
 from hakiri_dagster.errors import SourceError
 
@@ -100,6 +101,8 @@ class Explosion:
         ]
 
     def _child(self, kept: Sequence[Member], position: int, element: Record) -> Record:
+        if has_repeated_keys(element.text):
+            return element  # which is quarantined, for that reason
         members = [*kept, Member(self.position, str(position), position)]
         if isinstance(element.value, Mapping):
             shaped = self.moments(self.flattening(element))

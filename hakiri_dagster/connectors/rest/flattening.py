@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, object_of
+from hakiri_dagster.connectors.json.raw_text import Member, Record, members_of, object_of
 from hakiri_dagster.errors import SourceError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from hakiri_dagster.connectors.rest.json_text import Member, Record, members_of, object_of
+from hakiri_dagster.connectors.json.raw_text import Member, Record, members_of, object_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from hakiri_dagster.connectors.json.raw_text import Record
 from hakiri_dagster.connectors.rest.api import Pairs
-from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.errors import SourceError
 
 Position = Callable[[Record], int | None]

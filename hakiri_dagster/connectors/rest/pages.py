@@ -8,9 +8,9 @@ from http import HTTPStatus
 from http.client import HTTPMessage
 from typing import Any
 
+from hakiri_dagster.connectors.json.raw_text import Document, NotJson, Record, TooMany, read_document
 from hakiri_dagster.connectors.rest.client import Client, beginning_of
 from hakiri_dagster.connectors.rest.exchange import Answer
-from hakiri_dagster.connectors.rest.json_text import Document, NotJson, Record, TooMany, read_document
 from hakiri_dagster.connectors.rest.trying import MayPass
 from hakiri_dagster.connectors.rest.urls import one_line
 from hakiri_dagster.errors import SourceError

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+from hakiri_dagster.connectors.json.raw_text import is_whole, value_at
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.client import Client
-from hakiri_dagster.connectors.rest.json_text import is_whole, value_at
 from hakiri_dagster.connectors.rest.pages import Page, path_of
 from hakiri_dagster.connectors.rest.urls import with_params
 from hakiri_dagster.errors import SourceError

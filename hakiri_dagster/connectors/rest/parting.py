@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from urllib.parse import quote
 
+from hakiri_dagster.connectors.json.raw_text import Record
 from hakiri_dagster.connectors.rest.api import Pairs
-from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.manifest.parting import placeholder
 from hakiri_dagster.planning.chunks import Part

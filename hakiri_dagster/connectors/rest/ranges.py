@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, assert_never
 
+from hakiri_dagster.connectors.json.raw_text import Record
 from hakiri_dagster.connectors.rest.api import Pairs
-from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.orders import Ascending, Descending, Order
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.chunks import CursorKind, Interval

@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import get_args
 
+from hakiri_dagster.connectors.json.raw_text import Record
 from hakiri_dagster.connectors.rest.columns import Shown, shown_by
-from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.ranges import PositionOf
 from hakiri_dagster.connectors.rest.walk import Collection

@@ -27,20 +27,18 @@ from hakiri_dagster.connectors.contract import (
     SparkProvider,
 )
 from hakiri_dagster.connectors.files.cursors import Cursor, hull
-from hakiri_dagster.connectors.files.json_rows import parsed_lines
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.columns import columns_of
-from hakiri_dagster.connectors.rest.data_source import TEXT, WALK, Walk, Work, pages_of
+from hakiri_dagster.connectors.rest.data_source import WALK, Walk, Work, pages_of
 from hakiri_dagster.connectors.rest.extents import extent_of, no_parents, untold
 from hakiri_dagster.connectors.rest.pages import Page
 from hakiri_dagster.connectors.rest.parting import params_of_part
 from hakiri_dagster.connectors.rest.ranges import CursorParams, PositionOf
 from hakiri_dagster.connectors.rest.samples import Sample, Seen, seen
 from hakiri_dagster.connectors.rest.silent_parts import answers_of_parts, is_silence
-from hakiri_dagster.connectors.rest.verbatim import Verbatim
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, first_page
 from hakiri_dagster.errors import HakiriError, HeldBack, SourceError
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
@@ -208,13 +206,10 @@ class RestTable:
 
     def _rows(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk], *kept: str) -> DataFrame:
         """`kept`: what comes along with the columns."""
-        pages = self._pages(spark, schema, walks)
-        return parsed_lines(pages, schema.columns, kept=(*kept, UNSEEN_COLUMN), text=TEXT)
-
-    def _pages(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk]) -> DataFrame:
-        verbatim, columns = Verbatim.of(schema.columns), frozenset(column.name for column in schema.columns)
-        pages = pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), verbatim, columns))
-        return pages.coalesce(self.max_connections) if len(walks) > self.max_connections else pages
+        pages = pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), schema.columns))
+        rows = pages.coalesce(self.max_connections) if len(walks) > self.max_connections else pages
+        names = [quoted(column.name) for column in schema.columns]
+        return rows.select(*names, MALFORMED_COLUMN, *kept, UNSEEN_COLUMN)
 
     def _walk(self, one: Range, by: Cursor, slices: Sequence[Slice]) -> Walk:
         assert self.asked is not None, "only ranges of a cursor are asked for"

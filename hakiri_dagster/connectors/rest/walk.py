@@ -16,12 +16,13 @@ from typing import Final
 
 import xxhash
 
+from hakiri_dagster.connectors.json.raw_text import Record
+from hakiri_dagster.connectors.json.strict import has_repeated_keys
 from hakiri_dagster.connectors.rest.api import Pairs
 from hakiri_dagster.connectors.rest.circles import CircleWatch
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.explosion import Explosion
 from hakiri_dagster.connectors.rest.flattening import Flattening
-from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.moments import Moments
 from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.pages import Page, fetch
@@ -78,6 +79,9 @@ class Collection:
         if explosion is None:
             yield [record]
             return
+        if has_repeated_keys(sent.text):
+            yield [sent]  # which is quarantined, for that reason
+            return
         link = explosion.rest_of(sent)
         if link is None or explosion.continued is None:
             yield from _some_at_once(map(self._of_its_part, explosion.children(record, sent)))
@@ -94,7 +98,10 @@ class Collection:
         return replace(self, path=path_of_part(self.path, part), params=params_of_part(self.params, part), part=part)
 
     def record(self, sent: Record) -> Record:
-        """As its table has it."""
+        """As its table has it. One with a repeated key stays as it was sent, so that it is quarantined for that."""
+        reshaped = bool(self.moments.names) or not self.flattening.does_nothing
+        if reshaped and has_repeated_keys(sent.text):
+            return record_of_part(sent, self.part)
         return record_of_part(self.moments(self.flattening(sent)), self.part)
 
 

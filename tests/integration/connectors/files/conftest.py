@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 
 from hakiri_dagster.connectors.contract import MALFORMED_COLUMN, Discovery, Known, Reading, SourceTable
-from hakiri_dagster.connectors.files import FILES
+from hakiri_dagster.connectors.files.connector import FILES
 from hakiri_dagster.planning.chunks import Bounds, Chunk, Slice, WholeTable
 
 LABEL = "shop/orders"

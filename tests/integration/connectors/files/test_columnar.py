@@ -11,8 +11,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from hakiri_dagster.connectors.files import explain_read_error
-from hakiri_dagster.connectors.files.read_errors import SPARK_ERRORS
+from hakiri_dagster.connectors.files.read_errors import SPARK_ERRORS, explain_read_error
 from hakiri_dagster.errors import SourceError
 
 MOMENT = datetime(2024, 5, 6, 7, 8, 9, 123456)

@@ -82,7 +82,7 @@ def test_columns_come_in_the_order_of_the_parts_with_types_that_fit_them_all() -
         schema = found(api, columns={"declared": "text"}).schema
     assert schema is not None
     assert {column.name: column.native_type or column.spark_type for column in schema.columns} == {
-        "repo": "text", "n": "bigint", "price": "decimal(18,3)", "day": "timestamp_ntz", "note": "jsonb",
+        "repo": "text", "n": "bigint", "price": "numeric", "day": "timestamp_ntz", "note": "jsonb",
         "late": "boolean", "last": "bigint", "declared": "text",
     }  # fmt: skip
     assert [column.name for column in schema.columns] == [

@@ -48,6 +48,7 @@ NESTED = (
     b'[{"id":1,"name":"ann","price":1.10,"when":"2024-01-31T10:00:00Z","user":{"login":"x","n":1.50},"tags":["a"]},'
     b'{"id":"two","name":"bob","price":2,"user":null,"tags":[]},'
     b'{"id":3,"price":"x","name":""},'
+    b'{"id":4,"user":{"login":"x","login":"y"}},'
     b"5]"
 )
 
@@ -68,8 +69,9 @@ def test_rows_come_typed_with_nested_values_as_they_were_sent_and_misfits_marked
     assert (good.user, good.tags, str(good.price)) == ('{"login":"x","n":1.50}', '["a"]', "1.10")
     assert [row[MALFORMED_COLUMN].reason for row in bad] == [
         "`id` is no bigint",
-        "not one JSON object with the table's types",
-        "not one JSON object with the table's types",
+        "`price` is no numeric(10,2)",
+        "the key `login` is there more than once",
+        "a text or number instead of a JSON object",
     ]
     assert bad[0][MALFORMED_COLUMN].line.startswith('{"id":"two"')
 
@@ -91,8 +93,9 @@ def test_objects_are_flattened_where_that_is_declared(source: Source) -> None:
     source.endpoint = {"flatten": True}
     with serving(in_turn(Said(NESTED))) as api:
         source.url = api.url
-        row = source.rows()[0]
+        row, *_, repeated, _ = source.rows()
     assert (row.user_login, str(row.user_n), row.tags) == ("x", "1.50", '["a"]')
+    assert repeated[MALFORMED_COLUMN].line == '{"id":4,"user":{"login":"x","login":"y"}}'
 
 
 def test_one_page_tells_the_columns_and_no_more_is_asked_for(source: Source) -> None:

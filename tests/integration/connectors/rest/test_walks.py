@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from hakiri_dagster.connectors.json.raw_text import Record
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api, Credentials, Pairs, Patience
 from hakiri_dagster.connectors.rest.client import Client
-from hakiri_dagster.connectors.rest.json_text import Record
 from hakiri_dagster.connectors.rest.orders import Ascending, Descending, Order
 from hakiri_dagster.connectors.rest.pagination import (
     BodyCursor,

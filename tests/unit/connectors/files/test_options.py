@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hakiri_dagster.connectors.files import FILES
 from hakiri_dagster.connectors.files.charsets import charset
+from hakiri_dagster.connectors.files.connector import FILES
 
 
 def problems(**config):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hakiri_dagster.connectors.files import FILES
+from hakiri_dagster.connectors.files.connector import FILES
 from hakiri_dagster.connectors.registry import connector
 from hakiri_dagster.errors import UsageError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hakiri_dagster.connectors.rest.json_text import Record
+from hakiri_dagster.connectors.json.raw_text import Record
 
 
 def record(text: str) -> Record:

@@ -10,11 +10,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _HALF = re.compile(r"[\ud800-\udfff]")
 _ABSENT: Final = object()
+_LONG_INTEGER: Final = 4000
 _OF_A_RECORD: Final = 64
 _OF_A_VALUE: Final = 8
 """Bytes of a body that each counts for, however short it is: what is made of it takes more than that, and a MiB of
@@ -25,7 +27,12 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+def _integer(digits: str) -> int | Decimal:
+    """Python converts no integer of more than 4,300 digits."""
+    return int(digits) if len(digits) < _LONG_INTEGER else Decimal(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_no_constant)
 
 
 class NotJson(Exception):

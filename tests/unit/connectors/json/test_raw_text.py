@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hakiri_dagster.connectors.rest.json_text import NotJson, TooMany, elements_of, members_of, read_document
+from hakiri_dagster.connectors.json.raw_text import NotJson, TooMany, elements_of, members_of, read_document
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
