@@ -84,6 +84,10 @@ class EngineError(HakiriError):
     """Java, Spark or the embedded PostgreSQL could not be started or was lost."""
 
 
+class StateFolderDeleted(EngineError):
+    """`.hakiri`, or a part of it, was deleted or replaced while this process was using it."""
+
+
 class EngineLost(EngineError):
     """Spark went away in the middle of the work; the same work may succeed on the next try."""
 

@@ -447,6 +447,16 @@ def postgres_stop() -> NoReturn:
     _exit(run(_project))
 
 
+@postgres_app.command("prune")
+def postgres_prune(
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them without confirmation.")] = False,
+) -> NoReturn:
+    """List the data folders outside of projects whose project does not exist any more, and remove them."""
+    from hakiri_dagster.cli.postgres_commands import prune as run
+
+    _exit(run(confirmed=yes))
+
+
 @postgres_app.command("psql", context_settings={"ignore_unknown_options": True})
 def postgres_psql(
     arguments: Annotated[list[str] | None, typer.Argument(help="As psql takes them.", metavar="[ARGUMENT]...")] = None,

@@ -1,4 +1,4 @@
-"""`hakiri postgres start|stop|psql`: the project's server for as long as the operator wants it."""
+"""`hakiri postgres start|stop|prune|psql`: the project's server for as long as the operator wants it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
+
 from hakiri_dagster.engine import embedded_postgres
 from hakiri_dagster.engine.postgres_account import reachable_binaries
 from hakiri_dagster.engine.postgres_cluster import SUPERUSER
 from hakiri_dagster.engine.postgres_home import write_private
+from hakiri_dagster.engine.postgres_location import orphaned_folders, remove_orphaned_folder
+from hakiri_dagster.engine.state_folder import report_file_errors
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.project import read_project
 from hakiri_dagster.orchestration.dagster_home import URL_VARIABLE, psycopg2_url, write_home
@@ -21,18 +25,21 @@ from hakiri_dagster.pipeline.runtime import embedded_storage_url
 WAREHOUSE = "warehouse"
 DATABASES = (WAREHOUSE, "dagster", "audit")
 
+_MIB = 1 << 20
+
 
 def start(project_dir: Path) -> int:
     """Also writes what a plain `dagster dev` in the project reads."""
     project = _project(project_dir)
-    server = embedded_postgres.start(server_directory(project))
+    known = read_project(project).project  # its manifests may be wrong today
+    server = embedded_postgres.start(server_directory(project), None if known is None else known.name)
     for database in DATABASES:
         server.ensure_database(database)
-    known = read_project(project).project  # its manifests may be wrong today
-    home = write_home(project, None if known is None else known.max_parallel_chunks)
-    write_environment(
-        project / ".env", {URL_VARIABLE: psycopg2_url(embedded_storage_url(server)), "DAGSTER_HOME": str(home)}
-    )
+    with report_file_errors(project):
+        home = write_home(project, None if known is None else known.max_parallel_chunks)
+        write_environment(
+            project / ".env", {URL_VARIABLE: psycopg2_url(embedded_storage_url(server)), "DAGSTER_HOME": str(home)}
+        )
     print(f"PostgreSQL answers on 127.0.0.1:{server.port}; `hakiri postgres stop` stops it.", file=sys.stderr)
     print(f"{project / '.env'} tells `dagster dev` where it is.", file=sys.stderr)
     return os.EX_OK
@@ -48,9 +55,38 @@ def stop(project_dir: Path) -> int:
     return os.EX_OK
 
 
+def prune(*, confirmed: bool) -> int:
+    """A folder whose server runs stays, whatever was confirmed."""
+    orphaned = orphaned_folders()
+    if not orphaned:
+        print("Every data folder outside of a project belongs to one.")
+        return os.EX_OK
+    for folder in orphaned:
+        state = ", running" if folder.is_running else ""
+        print(f"{folder.path}  {folder.size / _MIB:,.0f} MiB  of the project in {folder.owner.root}{state}")
+    if not confirmed:
+        if not sys.stdin.isatty():
+            raise UsageError("nothing was removed: this needs a confirmation", hint="--yes removes what is listed")
+        if not typer.confirm("Remove these folders with all their data?", err=True):
+            return 1
+    outcomes = {folder: remove_orphaned_folder(folder.path) for folder in orphaned}
+    for folder, outcome in outcomes.items():
+        if outcome == "running":
+            stop_it = f"`hakiri --project {folder.owner.root} postgres stop`"
+            print(f"{folder.path} is left: its server runs. {stop_it} stops it.", file=sys.stderr)
+        elif outcome == "in use":
+            print(f"{folder.path} is left: its project exists again.", file=sys.stderr)
+        else:
+            print(f"{folder.path} is removed.")
+    return 1 if "running" in outcomes.values() else os.EX_OK
+
+
 def psql(project_dir: Path, arguments: Sequence[str]) -> int:
     """The wheel's own psql, so that one can look at one's rows on a machine that has none."""
-    with embedded_postgres.hold(server_directory(_project(project_dir))) as server:
+    project = _project(project_dir)
+    known = read_project(project).project
+    name = None if known is None else known.name
+    with embedded_postgres.hold(server_directory(project), project=name) as server:
         server.ensure_database(WAREHOUSE)
         command = [str(reachable_binaries(server.home.account) / "psql"), *arguments]
         before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C cancels a query of psql's, and does not end it

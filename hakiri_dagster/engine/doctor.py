@@ -13,6 +13,7 @@ import psutil
 
 from hakiri_dagster.engine.java import OLDEST_JAVA, java_home, java_version
 from hakiri_dagster.engine.postgres_account import Account, clean_environment, reachable_binaries
+from hakiri_dagster.engine.postgres_location import orphaned_folders
 from hakiri_dagster.errors import EngineError
 
 _GIB = 1 << 30
@@ -35,6 +36,7 @@ def engine_checks(state_dir: Path) -> tuple[Check, ...]:
         check_java(),
         check_spark(),
         check_postgres(state_dir),
+        check_data_folders(),
         check_memory(),
         check_disk(state_dir),
         check_writable(state_dir),
@@ -80,6 +82,18 @@ def check_postgres(state_dir: Path) -> Check:
     return Check("postgresql", True, asked.stdout.strip())
 
 
+def check_data_folders() -> Check:
+    """What projects that do not exist any more have left outside of their folders. Nothing is wrong with that."""
+    try:
+        orphaned = orphaned_folders()
+    except EngineError as error:
+        return Check("data folders", False, error.what, error.hint or "")
+    if not orphaned:
+        return Check("data folders", True, "each one belongs to a project")
+    found = ", ".join(f"{folder.path} ({folder.size / _GIB:.1f} GiB, {folder.owner.root})" for folder in orphaned)
+    return Check("data folders", True, f"without a project: {found}", "`hakiri postgres prune` removes them.")
+
+
 def check_memory() -> Check:
     memory = psutil.virtual_memory()
     found = f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB are free"
@@ -100,6 +114,8 @@ def check_disk(state_dir: Path) -> Check:
 
 
 def check_writable(state_dir: Path) -> Check:
+    if os.path.lexists(state_dir) and not state_dir.is_dir():
+        return Check("state folder", False, f"{state_dir} is not a folder", f"Remove it: `rm {state_dir}`.")
     nearest = existing_part(state_dir)
     if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
         return Check("state folder", True, f"{state_dir} can be written")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -12,10 +12,12 @@ from urllib.parse import quote
 
 from hakiri_dagster.engine import postgres_cluster
 from hakiri_dagster.engine.postgres_holders import Holders
-from hakiri_dagster.engine.postgres_home import Home, locked
+from hakiri_dagster.engine.postgres_home import SERVER, Home, locked
+from hakiri_dagster.engine.postgres_location import find, locate
 from hakiri_dagster.engine.postgres_watch import watched
 from hakiri_dagster.engine.process_identity import ProcessIdentity
-from hakiri_dagster.errors import EngineError
+from hakiri_dagster.engine.state_folder import report_file_errors
+from hakiri_dagster.errors import EngineError, StateFolderDeleted
 
 _LOOK_SECONDS = 0.25
 
@@ -37,7 +39,7 @@ class Server:
 
     def ensure_running(self) -> None:
         """To be called after a lost connection: a server that was killed is started again and recovers."""
-        with locked(self.home.directory):
+        with locked(self.home):
             postgres_cluster.ensure_running(self.home, durable=self.durable)
 
     @contextmanager
@@ -61,7 +63,7 @@ class Server:
                     continue  # whoever needs it next is told why it does not start
 
     def ensure_database(self, name: str) -> None:
-        with locked(self.home.directory):
+        with locked(self.home):
             postgres_cluster.query(
                 self.home,
                 "SELECT format('CREATE DATABASE %I', :'name')"
@@ -71,72 +73,79 @@ class Server:
 
 
 @contextmanager
-def hold(directory: Path, *, durable: bool = True) -> Iterator[Server]:
-    """`durable=False` is for tests: it survives kills of processes, not of the machine."""
-    directory = directory.absolute()
+def hold(directory: Path, *, project: str | None = None, durable: bool = True) -> Iterator[Server]:
+    """`project` is its name in the manifest. `durable=False` is for tests: it survives kills of processes, not of the
+    machine."""
+    home = locate(directory, project)
     # On the list, and watched, before anything is started: killed at any moment, we leave nothing behind for ever.
-    with locked(directory):
-        token = Holders(directory).enter()
+    with locked(home):
+        token = Holders(home.cluster).enter()
     entered_by = os.getpid()
-    with watched(directory):
+    with ExitStack() as stack:
+        with report_file_errors(home.cluster, SERVER):
+            handle = stack.enter_context(watched(home.cluster))
         try:
-            yield _running(directory, durable=durable)
+            server = Server(home, durable)
+            server.ensure_running()
+            yield server
         finally:
             # A forked child unwinds this too, but it never entered.
             if os.getpid() == entered_by:
-                _leave(directory, token)
+                _leave(home.follow(handle), token)
 
 
-def start(directory: Path) -> Server:
+def start(directory: Path, project: str | None = None) -> Server:
     """Up until `stop`, or until the machine goes down."""
-    directory = directory.absolute()
-    with locked(directory):
-        home = Home.open(directory)
-        Holders(directory).keep()
+    home = locate(directory, project)
+    with locked(home):
+        Holders(home.cluster).keep()
         postgres_cluster.ensure_running(home)
     return Server(home)
 
 
 def stop(directory: Path) -> tuple[ProcessIdentity, ...]:
     """Takes a `start` back. Answers who still needs the server, if anybody does; the last of them stops it."""
-    directory = directory.absolute()
-    if not directory.exists():
+    home = find(directory)
+    if home is None:
+        postgres_cluster.end_deleted_servers(directory.resolve())
         return ()
-    with locked(directory):
-        holders = Holders(directory)
+    with locked(home):
+        holders = Holders(home.cluster)
         holders.release()
         if not holders.needed:
-            postgres_cluster.stop(Home.open(directory))
+            postgres_cluster.stop(home)
         return tuple(holders.living().values())
 
 
-def stop_if_unneeded(directory: Path) -> bool:
+def stop_if_unneeded(cluster: Path) -> bool:
     """For the watcher. False: somebody is in again, so there is more to watch."""
-    with locked(directory):
-        holders = Holders(directory)
-        if not holders.needed:
-            postgres_cluster.stop(Home.open(directory))
-        return not holders.living()
+    postgres_cluster.end_deleted_servers(cluster)
+    try:
+        home = Home.open(cluster)
+        with locked(home):
+            holders = Holders(cluster)
+            if not holders.needed:
+                postgres_cluster.stop(home)
+            return not holders.living()
+    except (FileNotFoundError, StateFolderDeleted):
+        return True
 
 
 def is_running(directory: Path) -> bool:
-    directory = directory.absolute()
-    if not directory.exists():
+    home = find(directory)
+    if home is None:
         return False
-    with locked(directory):
-        return postgres_cluster.is_running(Home.open(directory))
+    with locked(home):
+        return postgres_cluster.is_running(home)
 
 
-def _running(directory: Path, *, durable: bool) -> Server:
-    with locked(directory):
-        home = Home.open(directory)
-        postgres_cluster.ensure_running(home, durable=durable)
-    return Server(home, durable)
-
-
-def _leave(directory: Path, token: str) -> None:
-    with locked(directory):
-        holders = Holders(directory)
-        holders.leave(token)
-        if not holders.needed:
-            postgres_cluster.stop(Home.open(directory))
+def _leave(home: Home, token: str) -> None:
+    """Where the folder was deleted, its server is of no use to anyone. A folder that was made since is not ours."""
+    try:
+        with locked(home):
+            holders = Holders(home.cluster)
+            holders.leave(token)
+            if not holders.needed:
+                postgres_cluster.stop(home)
+    except StateFolderDeleted:
+        postgres_cluster.end_deleted_servers(home.cluster)

@@ -75,10 +75,20 @@ class Account:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
+    @property
+    def name(self) -> str:
+        try:
+            return pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            return str(self.uid)
+
     def reaches(self, path: Path) -> bool:
         """Whether every folder above `path`, and `path` itself if it is a folder, lets the account pass."""
-        folders = [path, *path.parents] if path.is_dir() else list(path.parents)
-        return all(self._may_pass(folder.stat()) for folder in folders)
+        return self.first_closed_folder(path) is None
+
+    def first_closed_folder(self, path: Path) -> Path | None:
+        folders = [*reversed(path.parents), *([path] if path.is_dir() else [])]
+        return next((folder for folder in folders if not self._may_pass(folder.stat())), None)
 
     def _may_pass(self, folder: os.stat_result) -> bool:
         if folder.st_uid == self.uid:
@@ -95,13 +105,25 @@ class Account:
 def reachable_binaries(account: Account) -> Path:
     """The wheel's `bin`; that of a copy where the account cannot enter the folder of the wheel."""
     binaries = INSTALLED_IN / _INSTALLATION / "bin"
-    if account.uid == os.geteuid() or account.reaches(binaries):
+    if account.uid == os.geteuid():
+        _refuse_closed(account, binaries)
+        return binaries
+    if account.reaches(binaries):
         return binaries
     name = hashlib.sha256(f"{binaries}:{(binaries / 'postgres').stat().st_mtime_ns}".encode()).hexdigest()[:12]
     copy = shared_folder() / f"postgresql-{name}"
     if not copy.exists():
         _copy_atomically(copy)
     return copy / _INSTALLATION / "bin"
+
+
+def _refuse_closed(account: Account, binaries: Path) -> None:
+    if not os.access(binaries / "postgres", os.X_OK):
+        raise EngineError(
+            f"the account `{account.name}` cannot run PostgreSQL's programs: the way to them is closed.",
+            where=str(binaries),
+            hint="Install hakiri-dagster in a virtual environment that this account may enter.",
+        )
 
 
 def shared_folder() -> Path:

@@ -1,4 +1,4 @@
-"""Makes, starts and stops one server. All under `locked(directory)`; who needs the server is not its business."""
+"""Makes, starts and stops one server. All under `locked(home)`; who needs the server is not its business."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 import psutil
 
 from hakiri_dagster.engine.postgres_account import clean_environment, reachable_binaries
-from hakiri_dagster.engine.postgres_home import Home, write_private
+from hakiri_dagster.engine.postgres_home import Home, new_password, write_private
 from hakiri_dagster.engine.postgres_settings import free_port, write_settings
 from hakiri_dagster.errors import EngineError
 
@@ -29,22 +29,29 @@ _ORPHAN_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 _LOG_LIMIT = 10 << 20
 
-Answer = Literal["yes", "no", "refused"]
+Answer = Literal["yes", "no", "refused", "moved"]
 
 
 def ensure_running(home: Home, *, durable: bool = True) -> None:
     """Returns when the server answers a SELECT, whatever state it was found in."""
     if not home.data.exists():
         _create(home, durable=durable)
+    elif not home.has_password:
+        stop(home)
+        _set_new_password(home)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        if not _occupied(home):
+        if is_occupied(home):
+            _restore_port(home)
+        else:
             _start(home, durable=durable)
         match _answer(home):
             case "yes":
                 return
             case "refused":
                 raise _password_error(home)
+            case "moved":
+                stop(home)
             case "no" if _postmaster(home) is None:
                 _end_orphans(home)
             case "no":
@@ -62,7 +69,7 @@ def stop(home: Home) -> None:
 
 
 def is_running(home: Home) -> bool:
-    return home.data.exists() and _answer(home) == "yes"
+    return home.data.exists() and home.has_password and _answer(home) == "yes"
 
 
 def is_gone(home: Home) -> bool:
@@ -74,7 +81,13 @@ def query(home: Home, statement: str, **variables: str) -> str:
     """Through psql, which quotes the variables (`:'name'`, `:"name"`); the password travels in the environment."""
     done = _psql(home, statement, variables)
     if done.returncode != 0:
-        raise EngineError(done.stderr.strip(), where=f"embedded PostgreSQL in {home.directory}")
+        home.refuse_deleted()
+        _refuse_damaged(home)
+        raise EngineError(
+            done.stderr.strip(),
+            where=f"embedded PostgreSQL in {home.cluster}",
+            hint=f"Run the command again; the server's log is {home.log}.",
+        )
     return done.stdout.strip()
 
 
@@ -93,11 +106,14 @@ def _psql(home: Home, statement: str, variables: dict[str, str]) -> subprocess.C
 
 def _answer(home: Home) -> Answer:
     """Whether it is this server, not just any, that answers on the port."""
-    if not (home.directory / "port").exists():
+    if home.known_port is None:
         return "no"
     done = _psql(home, "SELECT current_setting('data_directory')", {})
     if done.returncode == 0:
-        return "yes" if Path(done.stdout.strip()).resolve() == home.data.resolve() else "no"
+        if Path(done.stdout.strip()).resolve() == home.data.resolve():
+            return "yes"
+        # Ours, by its process: it was started before the folder was moved, and has the old paths of its files.
+        return "moved" if _postmaster_port(home) == home.known_port else "no"
     if "too many clients" in done.stderr or "remaining connection slots" in done.stderr:
         return "yes" if _postmaster(home) is not None else "no"
     if "authentication failed" in done.stderr and _postmaster(home) is not None:
@@ -107,13 +123,15 @@ def _answer(home: Home) -> Answer:
 
 def _create(home: Home, *, durable: bool) -> None:
     """In a folder of its own, moved when complete: a killed initdb leaves nothing half made."""
+    end_deleted_servers(home.cluster)
     for left in home.cluster.glob("new-*"):
         # The initdb of a killed starter may still be at work in it.
         shutil.rmtree(left, ignore_errors=True)
     partial = Path(tempfile.mkdtemp(prefix="new-", dir=home.cluster))
     home.account.give(partial)
     try:
-        write_private(partial / "password", home.new_password())
+        home.keep_password(new_password())
+        write_private(partial / "password", f"{home.password}\n")
         home.account.give(partial / "password")
         _initdb(home, partial / "data", partial / "password", durable=durable)
         (partial / "data").rename(home.data)
@@ -135,23 +153,64 @@ def _initdb(home: Home, data: Path, password_file: Path, *, durable: bool) -> No
         env=clean_environment(), **home.account.run_as,
     )  # fmt: skip
     if done.returncode != 0:
+        home.refuse_deleted()
         raise EngineError(
-            f"initdb failed: {done.stderr.strip()}",
-            where=str(home.directory),
+            f"initdb failed: {done.stderr.strip() or f'exit code {done.returncode}'}",
+            where=str(home.cluster),
             hint="`hakiri doctor` tells what is missing.",
         )
 
 
-def _start(home: Home, *, durable: bool) -> None:
+def _set_new_password(home: Home) -> None:
+    """For data whose password is lost. In single-user mode, in which nobody can connect and none is needed. The file
+    comes last: were we killed before, the password would be missing still, and be set again."""
+    _refuse_damaged(home)
+    password = new_password()
     with _server_lock(home) as handle:
         (home.data / "postmaster.pid").unlink(missing_ok=True)
-        known = home.port if (home.directory / "port").exists() else None
-        home.keep_port(free_port(known))
+        done = subprocess.run(
+            [str(reachable_binaries(home.account) / "postgres"), "--single", "-D", str(home.data), "-j", "postgres"],
+            input=f"ALTER ROLE {SUPERUSER} PASSWORD '{password}';\n\n", capture_output=True, text=True, check=False,
+            cwd="/", env=clean_environment(), pass_fds=(handle,), **home.account.run_as,
+        )  # fmt: skip
+    if done.returncode != 0 or "ERROR:" in done.stderr:
+        home.refuse_deleted()
+        raise EngineError(
+            f"the embedded PostgreSQL's password is lost, and no new one could be set: {done.stderr.strip()}",
+            where=str(home.cluster),
+            hint=_removal_hint(home),
+        )
+    home.keep_password(password)
+
+
+def _refuse_damaged(home: Home) -> None:
+    """PostgreSQL cannot start without these. They are missing where a deletion was not completed."""
+    for name in ("PG_VERSION", "global/pg_control"):
+        if not (home.data / name).exists():
+            raise EngineError(
+                f"the data of the embedded PostgreSQL are incomplete: {home.data / name} is missing.",
+                where=str(home.cluster),
+                hint=_removal_hint(home),
+            )
+
+
+def _removal_hint(home: Home) -> str:
+    return f"Restore the folder from a backup; or `rm -r {home.cluster}`: the next apply then loads every table again."
+
+
+def _start(home: Home, *, durable: bool) -> None:
+    end_deleted_servers(home.cluster)
+    _refuse_damaged(home)
+    with _server_lock(home) as handle:
+        (home.data / "postmaster.pid").unlink(missing_ok=True)
+        home.keep_port(free_port(home.known_port))
         write_settings(home, home.port, durable=durable)
         _prepare_log(home)
         log_begins = home.log.stat().st_size
         code = _control(home, "start", "-t", str(_START_SECONDS), "-l", str(home.log), keep_open=(handle,))
     if code != 0 and not _port_was_taken(home, log_begins):
+        end_deleted_servers(home.cluster)
+        home.refuse_deleted()
         raise _start_error(home, "it did not start")
 
 
@@ -180,44 +239,91 @@ def _server_lock(home: Home) -> Iterator[int]:
         os.close(handle)
 
 
-def _occupied(home: Home) -> bool:
-    """A process of the server lives: one that we started holds the lock; one started by hand does not."""
+def is_occupied(home: Home) -> bool:
+    """A process of the server lives: one that we started holds the lock; one started by hand does not, nor does any
+    whose lock or pid file was deleted."""
     try:
         with _server_lock(home):
-            return _postmaster(home) is not None
+            return any(_server_processes(home))
     except BlockingIOError:
         return True
 
 
 def _postmaster(home: Home) -> psutil.Process | None:
+    lines = _pid_file(home)
+    return next(_server_processes(home, [int(lines[0])]), None) if lines and lines[0].isdecimal() else None
+
+
+def _postmaster_port(home: Home) -> int | None:
+    """The port of the server whose main process lives in the data folder."""
+    lines = _pid_file(home)
+    return int(lines[3]) if len(lines) > 3 and lines[3].isdecimal() and _postmaster(home) is not None else None
+
+
+def _pid_file(home: Home) -> list[str]:
     try:
-        pid = int((home.data / "postmaster.pid").read_text().split("\n", 1)[0])
-    except (FileNotFoundError, ValueError):
-        return None
-    return next((process for process in _server_processes(home, [pid])), None)
+        return (home.data / "postmaster.pid").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _restore_port(home: Home) -> None:
+    """Where the file was deleted or damaged."""
+    port = _postmaster_port(home)
+    if port is not None and port != home.known_port:
+        home.keep_port(port)
 
 
 def _server_processes(home: Home, pids: Sequence[int] | None = None) -> Iterator[psutil.Process]:
-    """Each of them has the data folder as its working directory, which no process with a reused pid has."""
-    data = str(home.data.resolve())
+    """Each of them has the data folder, by its inode, as its working directory. No process with a reused pid has it,
+    nor one of a folder that was deleted under the same name."""
+    try:
+        data = home.data.stat()
+    except FileNotFoundError:
+        return
+    for process in _postgres_processes(pids):
+        with suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{process.pid}/cwd"), data):
+                yield process
+
+
+def _postgres_processes(pids: Sequence[int] | None = None) -> Iterator[psutil.Process]:
     for pid in psutil.pids() if pids is None else pids:
         try:
             process = psutil.Process(pid)
-            with process.oneshot():
-                if (
-                    process.name().startswith("postgres")
-                    and process.status() != psutil.STATUS_ZOMBIE
-                    and process.cwd() == data
-                ):
-                    yield process
+            if process.name().startswith("postgres") and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
+
+
+def end_deleted_servers(cluster: Path) -> None:
+    """Ends servers whose data folder in `cluster` was deleted while they ran: nobody can reach their rows any more."""
+    found = [process for process in _postgres_processes() if _lost_its_data(process, cluster / "data")]
+    for number in (signal.SIGQUIT, signal.SIGKILL):
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)  # refuses a pid that was reused since
+        _, found = psutil.wait_procs(found, timeout=_ORPHAN_SECONDS)
+
+
+def _lost_its_data(process: psutil.Process, data: Path) -> bool:
+    """The kernel keeps the path of a deleted working directory, as this mount namespace or another one sees it."""
+    place = Path("/proc") / str(process.pid)
+    try:
+        return (
+            os.readlink(place / "cwd") == f"{data} (deleted)"
+            and (place / "cwd").stat().st_nlink == 0
+            and os.path.samestat((place / "ns/mnt").stat(), Path("/proc/self/ns/mnt").stat())
+        )
+    except OSError:
+        return False
 
 
 def _end_orphans(home: Home) -> None:
     """Backends notice within moments that their postmaster was killed; one that computes may take for ever."""
     deadline = time.monotonic() + _ORPHAN_SECONDS
-    while _occupied(home):
+    while is_occupied(home):
         if time.monotonic() > deadline:
             for process in _server_processes(home):
                 process.send_signal(signal.SIGKILL)
@@ -237,7 +343,7 @@ def _start_error(home: Home, what: str) -> EngineError:
     tail = "".join(f"\n  | {line}" for line in lines)
     return EngineError(
         f"the embedded PostgreSQL: {what}.{tail}",
-        where=str(home.directory),
+        where=str(home.cluster),
         hint=f"The whole log is {home.log}; `hakiri doctor` checks memory, disk and permissions.",
     )
 
@@ -245,6 +351,6 @@ def _start_error(home: Home, what: str) -> EngineError:
 def _password_error(home: Home) -> EngineError:
     return EngineError(
         f"the embedded PostgreSQL refuses the password in {home.password_file}.",
-        where=str(home.directory),
-        hint="Restore the password file; or, if the data may go, stop the server and delete this folder.",
+        where=str(home.cluster),
+        hint=f"Restore the file; or delete it with `rm {home.password_file}`: the next command sets a new password.",
     )

@@ -13,9 +13,9 @@ from hakiri_dagster.engine.process_identity import ProcessIdentity, current_boot
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """To be used under `locked(directory)` only."""
+    """To be used under `locked(home)` only."""
 
-    directory: Path
+    cluster: Path
 
     def enter(self) -> str:
         token = secrets.token_hex(8)
@@ -54,8 +54,8 @@ class Holders:
 
     @property
     def _file(self) -> Path:
-        return self.directory / "holders.json"
+        return self.cluster / "holders.json"
 
     @property
     def _persistent(self) -> Path:
-        return self.directory / "persistent"
+        return self.cluster / "persistent"

@@ -1,47 +1,42 @@
-"""The files of one embedded server, and the lock under which they change.
-
-`directory` is the project's; `cluster` holds what the server's account must reach: the same folder, or one under
-`/var/lib/hakiri` when we are root and the way to the project is closed to others (`/root/my-project`).
-"""
+"""The folder of one embedded server, and the lock under which it changes. `postgres_location` finds the folder."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hakiri_dagster.engine.postgres_account import Account, shared_folder
-from hakiri_dagster.errors import EngineError
+from hakiri_dagster.engine.postgres_account import Account
+from hakiri_dagster.engine.state_folder import report_file_errors
+from hakiri_dagster.errors import StateFolderDeleted
+
+SERVER = "the embedded PostgreSQL"
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    directory: Path
+    """All files of one server are in `cluster`, so that they are there together or gone together."""
+
     cluster: Path
     account: Account
+    identity: tuple[int, int]
+    """Device and inode of `cluster`: a folder that was deleted and made again under the same name has another one."""
 
     @classmethod
-    def open(cls, directory: Path) -> Home:
-        """To be called under `locked(directory)`, because it may decide where the data will be for ever."""
-        account = Account.for_directory(directory)
-        location = directory / "location"
-        if location.exists():
-            cluster = Path(location.read_text().strip())
-            _check_belongs(cluster, directory)
-        elif account.reaches(directory):
-            cluster = directory
+    def open(cls, cluster: Path, account: Account | None = None) -> Home:
+        """The account is the owner of the data, and `account` only where there are none yet."""
+        folder = cluster.stat()
+        try:
+            owner = (cluster / "data").stat()
+        except FileNotFoundError:
+            account = account or Account.for_directory(cluster)
         else:
-            cluster = _closed_project_cluster(directory, location)
-        data = cluster / "data"
-        if data.exists():
-            owner = data.stat()
             account = Account(owner.st_uid, owner.st_gid)
-        return cls(directory, cluster, account)
+        return cls(cluster, account, (folder.st_dev, folder.st_ino))
 
     @property
     def data(self) -> Path:
@@ -53,47 +48,96 @@ class Home:
 
     @property
     def password_file(self) -> Path:
-        return self.directory / "password"
+        return self.cluster / "password"
 
     @property
     def server_lock(self) -> Path:
         """Held by the server's own processes, which inherit it: the kernel knows whether any of them lives."""
-        return self.directory / "server.lock"
+        return self.cluster / "server.lock"
 
     @property
     def password(self) -> str:
-        self.password_file.chmod(0o600)
-        return self.password_file.read_text().strip()
+        with report_file_errors(self.cluster, SERVER):
+            self.password_file.chmod(0o600)
+            return self.password_file.read_text().strip()
+
+    @property
+    def has_password(self) -> bool:
+        return self.password_file.exists() and self.password != ""
 
     @property
     def port(self) -> int:
-        return int((self.directory / "port").read_text())
+        with report_file_errors(self.cluster, SERVER):
+            return int((self.cluster / "port").read_text())
+
+    @property
+    def known_port(self) -> int | None:
+        """None where the file is missing or damaged."""
+        try:
+            return int((self.cluster / "port").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
 
     def keep_port(self, port: int) -> None:
-        write_private(self.directory / "port", f"{port}\n")
+        write_private(self.cluster / "port", f"{port}\n")
 
-    def new_password(self) -> str:
-        write_private(self.password_file, f"{secrets.token_urlsafe(24)}\n")
-        return self.password
+    def keep_password(self, password: str) -> None:
+        write_private(self.password_file, f"{password}\n")
+
+    def follow(self, handle: int) -> Home:
+        """The same folder where it is now, found by an open file in it: it may have been moved."""
+        path = current_path(handle)
+        return self if path is None else replace(self, cluster=path.parent)
+
+    def refuse_deleted(self) -> None:
+        try:
+            found = self.cluster.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self.identity:
+            raise StateFolderDeleted(
+                "the folder of the embedded PostgreSQL was deleted, moved or replaced while this process was using it.",
+                where=str(self.cluster),
+                hint="Run the command again: it loads what is missing.",
+            )
+
+
+def new_password() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def current_path(handle: int) -> Path | None:
+    """Where an open file is by now; None if it was deleted."""
+    link = os.readlink(f"/proc/self/fd/{handle}")
+    return None if link.endswith(" (deleted)") else Path(link)
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(home: Home) -> Iterator[None]:
     """One process at a time starts, stops, enters or leaves. The kernel frees the lock of a killed one."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except PermissionError as error:
-        raise EngineError(
-            f"the embedded PostgreSQL belongs to another user: {error}",
-            where=str(directory),
-            hint="Run hakiri as the user who created it, or set a destination `url` of your own.",
-        ) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    with report_file_errors(home.cluster, SERVER):
+        handle = _take_lock(home)
+        try:
+            yield
+        finally:
+            os.close(handle)
+
+
+def _take_lock(home: Home) -> int:
+    """Returns an open file that is locked, and that others who lock the same folder find."""
+    path = home.cluster / "lock"
+    while True:
+        home.refuse_deleted()
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            home.refuse_deleted()
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # the file was deleted, and may have been made again, while we waited for it
 
 
 def write_private(path: Path, text: str) -> None:
@@ -107,28 +151,3 @@ def write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
-
-
-def _closed_project_cluster(directory: Path, location: Path) -> Path:
-    resolved = directory.resolve()
-    digest = hashlib.sha256(str(resolved).encode()).hexdigest()[:16]
-    cluster = shared_folder() / f"cluster-{digest}"
-    cluster.mkdir(mode=0o711, exist_ok=True)
-    write_private(cluster / "belongs-to", f"{resolved}\n")
-    write_private(location, f"{cluster}\n")
-    return cluster
-
-
-def _check_belongs(cluster: Path, directory: Path) -> None:
-    """A project that was moved takes its data along; a copy of a project must not share them unawares."""
-    note = cluster / "belongs-to"
-    owner = Path(note.read_text().strip()) if note.exists() else directory.resolve()
-    if owner == directory.resolve():
-        return
-    if (owner / "location").exists():
-        raise EngineError(
-            f"the embedded PostgreSQL's data in {cluster} belong to {owner}, of which this is a copy.",
-            where=str(directory),
-            hint=f"Delete the folder {directory} to begin with an empty server.",
-        )
-    write_private(note, f"{directory.resolve()}\n")

