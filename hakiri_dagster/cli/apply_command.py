@@ -16,6 +16,7 @@ from hakiri_dagster.cli.opening import chosen_pipeline, chosen_pipelines, chosen
 from hakiri_dagster.cli.progress import progress_shown
 from hakiri_dagster.cli.report import report
 from hakiri_dagster.cli.tally import TableTally, Tally
+from hakiri_dagster.engine.state_folder import StateFolder, open_state_folder
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.tables import Pipeline, Table
 from hakiri_dagster.pipeline.ownership import adopt_published
@@ -37,9 +38,10 @@ def apply(root: Path, ids: Sequence[str], *, as_json: bool, parallelism: int | N
     project = opened_project(root)
     pipelines = chosen_pipelines(project, ids)
     tally = Tally()
-    with Runtime(project, Settings.from_env(), tally) as runtime, command_span(runtime, "apply", tally):
-        load_due(runtime, [table for pipeline in pipelines for table in pipeline.tables], tally, parallelism or 1)
-    return tell(tally, pipelines, as_json)
+    with open_state_folder(project.state_dir) as state:
+        with Runtime(project, Settings.from_env(), tally) as runtime, command_span(runtime, "apply", tally):
+            load_due(runtime, [table for pipeline in pipelines for table in pipeline.tables], tally, parallelism or 1)
+        return tell(tally, pipelines, as_json, state)
 
 
 def load_due(runtime: Runtime, tables: Sequence[Table], tally: Tally, parallelism: int = 1) -> Planned:
@@ -153,21 +155,26 @@ def run(root: Path, pipeline_id: str, *, table: str | None, chunk: str | None, a
         raise UsageError("--chunk needs --table: a chunk belongs to one table")
     tables = chosen_tables(pipeline, table)
     tally = Tally()
-    with Runtime(project, Settings.from_env(), tally) as runtime, command_span(runtime, "run", tally):
-        planned = runtime.plan(tables)
-        wanted = [(t, survey, _keys(survey, chunk)) for t, survey in planned.surveys]
-        for missing in tables:
-            _note_refusal(planned.of(missing), tally.of(missing))
-        for failed, error in planned.failures:
-            tell_of_a_look(runtime, failed, error)
-        for told, survey, keys in wanted:
-            if not keys:
-                tell_of_a_look(runtime, told, survey)
-        if wanted:
-            _again(runtime, wanted, tally)
-        if chunk is None:
-            _note_unread(planned, tally)
-    return tell(tally, [pipeline], as_json)
+    with open_state_folder(project.state_dir) as state:
+        with Runtime(project, Settings.from_env(), tally) as runtime, command_span(runtime, "run", tally):
+            _load_chosen(runtime, tables, chunk, tally)
+        return tell(tally, [pipeline], as_json, state)
+
+
+def _load_chosen(runtime: Runtime, tables: Sequence[Table], chunk: str | None, tally: Tally) -> None:
+    planned = runtime.plan(tables)
+    wanted = [(t, survey, _keys(survey, chunk)) for t, survey in planned.surveys]
+    for missing in tables:
+        _note_refusal(planned.of(missing), tally.of(missing))
+    for failed, error in planned.failures:
+        tell_of_a_look(runtime, failed, error)
+    for told, survey, keys in wanted:
+        if not keys:
+            tell_of_a_look(runtime, told, survey)
+    if wanted:
+        _again(runtime, wanted, tally)
+    if chunk is None:
+        _note_unread(planned, tally)
 
 
 def _keys(survey: Survey, chunk: str | None) -> list[str]:
@@ -192,10 +199,13 @@ def _again(runtime: Runtime, wanted: Sequence[tuple[Table, Survey, list[str]]], 
             _timed(tally, table, partial(applier.load_again, table, survey, keys))
 
 
-def tell(tally: Tally, pipelines: list[Pipeline], as_json: bool) -> int:
+def tell(tally: Tally, pipelines: list[Pipeline], as_json: bool, state: StateFolder) -> int:
     document = tally.document(pipelines)
     if as_json:
         print_json(document)
     else:
         report(document)
-    return 1 if tally.anything_broken else 0
+    if tally.anything_broken:
+        state.refuse_deleted()  # whatever failed, failed for that
+        return 1
+    return 0

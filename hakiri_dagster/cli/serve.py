@@ -18,6 +18,7 @@ from hakiri_dagster.cli.served_dagster import ServedDagster
 from hakiri_dagster.engine.connect_server import ConnectServer, accepts, connect_server
 from hakiri_dagster.engine.postgres_settings import free_port, is_free
 from hakiri_dagster.engine.spark_config import is_remote
+from hakiri_dagster.engine.state_folder import StateFolder, open_state_folder
 from hakiri_dagster.errors import EngineError, UsageError
 from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.orchestration.dagster_home import prepare_home, psycopg2_url
@@ -32,6 +33,7 @@ def serve(root: Path, port: int, inbox_host: str, inbox_port: int) -> int:
     project = opened_project(root)
     settings = Settings.from_env()
     with ExitStack() as stack:
+        state = stack.enter_context(open_state_folder(project.state_dir))
         stack.enter_context(the_only_serve(project.state_dir, port))
         _refuse_taken(port, "--port")
         inbox = stack.enter_context(children_of(project.state_dir / "dagster"))
@@ -49,7 +51,7 @@ def serve(root: Path, port: int, inbox_host: str, inbox_port: int) -> int:
         code_server = stack.enter_context(closing(CodeServerWatch(code_port)))
         dagster = ServedDagster(project, children, code_server)
         _start_dagster(children, code_port, port)
-        _watch((inbox, children), dagster, spark, port)
+        _watch(state, (inbox, children), dagster, spark, port)
     return 0
 
 
@@ -85,13 +87,17 @@ def _start_dagster(children: Children, code_port: int, port: int) -> None:
     children.start("daemon", [str(bin_dir / "dagster-daemon"), "run", "-w", str(workspace)])
 
 
-def _watch(groups: Sequence[Children], dagster: ServedDagster, spark: ConnectServer | None, port: int) -> None:
+def _watch(
+    state: StateFolder, groups: Sequence[Children], dagster: ServedDagster, spark: ConnectServer | None, port: int
+) -> None:
     try:
         while not accepts(port):
+            state.refuse_deleted()
             _refuse_ended(groups)
             time.sleep(_LOOK_SECONDS)
         print(f"Dagster's UI: http://127.0.0.1:{port}  (Ctrl-C stops everything)", file=sys.stderr, flush=True)
         while True:
+            state.refuse_deleted()
             _refuse_ended(groups)
             if spark is not None and not spark.alive():
                 _start_again(spark)

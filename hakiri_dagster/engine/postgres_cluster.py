@@ -162,8 +162,8 @@ def _initdb(home: Home, data: Path, password_file: Path, *, durable: bool) -> No
 
 
 def _set_new_password(home: Home) -> None:
-    """For data whose password is lost. In single-user mode, in which nobody can connect and none is needed. The file
-    comes last: were we killed before, the password would be missing still, and be set again."""
+    """For data whose password is lost. Single-user mode needs no password, and no client can connect meanwhile. The
+    file is written last: after a kill before that it is still missing, and the next start sets a password again."""
     _refuse_damaged(home)
     password = new_password()
     with _server_lock(home) as handle:
@@ -298,7 +298,7 @@ def _postgres_processes(pids: Sequence[int] | None = None) -> Iterator[psutil.Pr
 
 
 def end_deleted_servers(cluster: Path) -> None:
-    """Ends servers whose data folder in `cluster` was deleted while they ran: nobody can reach their rows any more."""
+    """Ends servers whose data folder in `cluster` was deleted while they ran: their rows are lost."""
     found = [process for process in _postgres_processes() if _lost_its_data(process, cluster / "data")]
     for number in (signal.SIGQUIT, signal.SIGKILL):
         for process in found:

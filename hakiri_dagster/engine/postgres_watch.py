@@ -52,7 +52,7 @@ def _watch(handle: int, cluster: Path) -> None:
     """`handle` is the lock that keeps other watchers out: an open file of the folder, which may be moved or deleted."""
     lock = os.open(cluster / "holders.lock", os.O_RDWR)
     while True:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # when nobody is in
+        fcntl.flock(lock, fcntl.LOCK_EX)  # when no holder is left
         fcntl.flock(lock, fcntl.LOCK_UN)
         found = os.readlink(f"/proc/self/fd/{handle}")
         is_deleted = found.endswith(" (deleted)")

@@ -278,11 +278,11 @@ def test_another_project_at_the_path_of_a_deleted_one_gets_data_of_its_own(
         assert len(list(shared_state.glob("cluster-*"))) == 2
 
 
-def test_a_location_that_names_a_folder_of_somebody_else_is_not_followed(
+def test_a_location_that_names_a_foreign_folder_is_not_followed(
     new_project: Callable[..., Project], shared_state: Path
 ) -> None:
     project = new_project()
-    foreign = shared_state.parent / "cluster-of-somebody-else"
+    foreign = shared_state.parent / "cluster-foreign"
     foreign.mkdir()
     project.directory.mkdir(parents=True)
     (project.directory / "location").write_text(f"{foreign}\n")
