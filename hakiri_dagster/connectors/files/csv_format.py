@@ -1,4 +1,4 @@
-"""CSV: names from the header of each file, types from a declaration or from one look at all values."""
+"""CSV: names from the header of each file, types from a declaration or inferred from all values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from hakiri_dagster.connectors.contract import MALFORMED_COLUMN
+from hakiri_dagster.connectors.files.csv_inference import InferredType, infer_csv_types
 from hakiri_dagster.connectors.files.csv_rows import csv_rows
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics
@@ -19,7 +20,6 @@ from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.read_errors import told_in_our_words
 from hakiri_dagster.connectors.files.record_lines import QuotedRecords, blank_in_csv, records_of_lines
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_names, unknown_declared
-from hakiri_dagster.connectors.files.text_inference import infer_types
 from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.columns import Column, SourceSchema, left_out
 
@@ -46,12 +46,14 @@ class CsvFormat:
                 hint="write at least the line of column names",
             )
         untyped = [n for n in names if n not in self.declared and n not in look.known_names]
-        types = self._types(look, headers, names, untyped)
+        inferred = self._types(look, headers, names, untyped)
+        types = {name: found.spark_type for name, found in inferred.items()}
         columns = tuple(look.text_column(name, self.declared, types) for name in names)
         seen = [name for header in headers for name in header.names]
         warnings = [f"{header.path} is empty" for header in headers if not header.names]
         warnings += [
             *_without_values(types),
+            *_numbers_as_text(inferred),
             *alike_names(names),
             *left_out(seen),
             *unknown_declared(names, self.declared),
@@ -60,7 +62,8 @@ class CsvFormat:
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
         headers = self._headers(paths, len(schema.columns))
-        return Rows(csv_rows(spark, headers, schema.columns, self.options), has_malformed=True, begins=self.begins)
+        frame = csv_rows(spark, headers, schema.columns, self.options, self.declared)
+        return Rows(frame, has_malformed=True, begins=self.begins)
 
     def begins(self, path: str) -> Iterator[int]:
         options, delimiter = self.options, delimiter_of(path, self.options)
@@ -83,12 +86,12 @@ class CsvFormat:
 
     def _types(
         self, look: Look, headers: Sequence[Header], names: Sequence[str], untyped: Sequence[str]
-    ) -> Mapping[str, str | None]:
+    ) -> Mapping[str, InferredType]:
         if not untyped or not self.options.infer_schema:
-            return dict.fromkeys(untyped, "string")
+            return dict.fromkeys(untyped, InferredType("string"))
         rows = csv_rows(look.spark(), headers, [Column(name, "string") for name in names], self.options)
         with told_in_our_words(self.label):
-            return infer_types(rows.where(F.col(MALFORMED_COLUMN).isNull()), untyped)
+            return infer_csv_types(rows.where(F.col(MALFORMED_COLUMN).isNull()), untyped)
 
 
 def _absent(names: Sequence[str], headers: Sequence[Header]) -> tuple[str, ...]:
@@ -103,3 +106,12 @@ def _without_values(types: Mapping[str, str | None]) -> list[str]:
         return []
     listed = ", ".join(f"`{name}`" for name in islice(empty, 5)) + (" …" if len(empty) > 5 else "")
     return [f"no value yet in {listed}: text, unless the type is declared under `columns`"]
+
+
+def _numbers_as_text(types: Mapping[str, InferredType]) -> list[str]:
+    """Warn of columns of numbers that are loaded as text, for they could not be written back as they are."""
+    return [
+        f"`{name}` is text, for {found.why_text}; if it is a number, declare its type under `columns`"
+        for name, found in types.items()
+        if found.why_text is not None
+    ]

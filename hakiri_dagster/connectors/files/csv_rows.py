@@ -7,13 +7,14 @@ columns in another order, with one more or one less, puts every value where it b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, RECORD_COLUMN, SPLIT_COLUMN
 from hakiri_dagster.connectors.files import frames
+from hakiri_dagster.connectors.files.csv_inference import parse_inferred
 from hakiri_dagster.connectors.files.headers import Header, delimiter_of
 from hakiri_dagster.connectors.files.lines import records_are_lines
 from hakiri_dagster.connectors.files.markers import file_marker, split_start
@@ -28,8 +29,13 @@ _NOTHING = "\ue000\ue001nothing\ue001\ue000"
 
 
 def csv_rows(
-    spark: SparkSession, headers: Iterable[Header], columns: Sequence[SchemaColumn], options: FilesOptions
+    spark: SparkSession,
+    headers: Iterable[Header],
+    columns: Sequence[SchemaColumn],
+    options: FilesOptions,
+    declared: Collection[str] = (),
 ) -> DataFrame:
+    """`declared` are the columns whose types the manifest declares: their texts are read as PostgreSQL would."""
     groups: dict[tuple[tuple[str, ...], str, bool], list[str]] = defaultdict(list)
     for header in headers:
         delimiter = delimiter_of(header.path, options)
@@ -37,7 +43,14 @@ def csv_rows(
         groups[header.names, delimiter, by_line].append(header.path)
     return frames.stacked(
         [
-            _typed(_texts(spark, together, len(names), delimiter, by_line, options), names, delimiter, columns, options)
+            _typed(
+                _texts(spark, together, len(names), delimiter, by_line, options),
+                names,
+                delimiter,
+                columns,
+                options,
+                declared,
+            )
             for (names, delimiter, by_line), paths in groups.items()
             for together in frames.readable_together(paths)
             if names
@@ -87,6 +100,7 @@ def _typed(
     delimiter: str,
     columns: Sequence[SchemaColumn],
     options: FilesOptions,
+    declared: Collection[str],
 ) -> DataFrame:
     values: list[Column] = []
     failures: list[Column] = []
@@ -95,7 +109,7 @@ def _typed(
             values.append(F.lit(None).cast(column.spark_type).alias(column.name))
             continue
         text = without_nulls(F.col(f"c{names.index(column.name)}"), options.null_values)
-        parsed = parse(text, column.spark_type)
+        parsed = (parse if column.name in declared else parse_inferred)(text, column.spark_type)
         values.append(parsed.value.alias(column.name))
         if parsed.failed is not None:
             failures.append(frames.misfit(column, parsed.failed))

@@ -16,7 +16,7 @@ def test_types_are_inferred_and_codes_with_leading_zeros_stay_text(source):
     source.write(
         "a.csv",
         "id,zip,price,ratio,ok,day,at,seen,big,none\n"
-        "1,02134,9.90,1e-3,true,2024-01-02,2024-01-02 03:04:05,2024-01-02T03:04:05+02:00,12345678901234567890,\n"
+        "1,02134,9.90,1e-05,true,2024-01-02,2024-01-02 03:04:05,2024-01-02T03:04:05+02:00,12345678901234567890,\n"
         "-2,99999,10,2.5,FALSE,2024-02-29,2024-01-02T03:04:05.123456,2024-01-02T03:04:05Z,1,\n",
     )
     found = source.discover()
@@ -47,6 +47,66 @@ def test_known_types_are_not_inferred_again(source, remember):
     again = source.discover(known=remember(first))
     assert (again.schema, source.spark_starts) == (first.schema, starts)
     assert source.malformed(again) == ["abc,y"]
+
+
+def test_codes_that_look_like_numbers_stay_as_they_are_and_a_warning_names_them(source):
+    source.write("a.csv", "code,phone,version,id\n1E5,+49301234,1.1,1\n2E07,+49305678,1.10,2\n")
+    found = source.discover()
+    assert source.types(found) == {"code": "string", "phone": "string", "version": "string", "id": "bigint"}
+    assert [tuple(row)[:3] for row in source.rows(found)] == [
+        ("1E5", "+49301234", "1.1"),
+        ("2E07", "+49305678", "1.10"),
+    ]
+    assert [warning for warning in found.warnings if "declare its type" in warning] == [
+        "`code` is text, for a number does not read `1E5` when it is written back; "
+        "if it is a number, declare its type under `columns`",
+        "`phone` is text, for a number does not read `+49301234` when it is written back; "
+        "if it is a number, declare its type under `columns`",
+        "`version` is text, for some of its numbers end in superfluous zeros and others do not; "
+        "if it is a number, declare its type under `columns`",
+    ]
+
+
+LATER = {
+    "n": (["3", "-4", " 5 "], ["1E5", "+49301234", "007", "-0", "6.0", "1_000", "9223372036854775808"]),
+    "price": (["3", "4.5", "0.10"], ["+1.50", ".5", "5.", "01.50", "-0.00", "1.555", "1.500", "1e2", "NaN"]),
+    "ratio": (["2", "1.0E-7", "NaN", "-inf", "0.30000000000000004"], ["1E5", "+1", ".5", "9007199254740993", "1e999"]),
+    "ok": (["TRUE", "False"], ["1", "t", "yes"]),
+    "day": (["2024-02-29"], ["2024-1-5", "2024-02-30", "2024", "2024-01-02 00:00"]),
+    "at": (["2024-01-02", "2024-01-02T03:04"], ["2024-1-5 3:04", "2024-01-02 03:04:05Z"]),
+    "seen": (["2024-01-02 03:04:05+02", "2024-01-02T03:04:05.5 UTC"], ["2024-01-02 03:04:05", "2024-01-02"]),
+}
+"""By column: what a later file may hold, and what makes a line malformed."""
+
+
+def test_no_value_of_a_later_file_is_converted_to_an_inferred_type(source, remember):
+    source.write(
+        "a.csv",
+        ",".join(LATER) + "\n1,1.50,1e-05,true,2024-01-02,2024-01-02 03:04:05,2024-01-02T03:04:05Z\n",
+    )
+    first = source.discover()
+    assert list(source.types(first).values()) == [
+        "bigint",
+        "decimal(18,2)",
+        "double",
+        "boolean",
+        "date",
+        "timestamp_ntz",
+        "timestamp",
+    ]
+
+    def lines(which):
+        return [
+            ",".join(text if name == column else "" for name in LATER)
+            for column, texts in LATER.items()
+            for text in texts[which]
+        ]
+
+    good, bad = lines(0), lines(1)
+    source.write("b.csv", "\n".join([",".join(LATER), *good, *bad]) + "\n")
+    again = source.discover(known=remember(first))
+    assert source.malformed(again) == sorted(bad)
+    assert len(source.rows(again)) == 1 + len(good)
 
 
 def test_without_inference_all_is_text_and_spark_is_not_started(source):
