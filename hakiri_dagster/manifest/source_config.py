@@ -120,6 +120,11 @@ class PostgresConfig(Model):
         default=(),
         description="Columns that are read as text, exactly: for values that Spark cannot hold (`infinity`, NaN).",
     )
+    row_security: Literal["on", "off"] = Field(
+        default="on",
+        description="`off`: a read that row-level security would filter fails, as in pg_dump. `on`: `plan` warns of it,"
+        " with the policies.",
+    )
 
 
 class PostgresTargetConfig(Model):

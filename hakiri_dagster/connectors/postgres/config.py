@@ -26,7 +26,8 @@ _HURRIED = {
 }
 """A server that is gone without a word is noticed soon, also in the middle of a statement."""
 _LIMITS_IN_A_HURRY = (("lock_timeout", "5s"), ("statement_timeout", "15s"))
-_KEYS = ("url", "schema", "max_connections", "text_columns")
+_KEYS = ("url", "schema", "max_connections", "text_columns", "row_security")
+_ROW_SECURITY = ("on", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class SourceConfig:
     """`max_connections` bounds how many parts of one table are read at once.
 
     `text_columns` travel in PostgreSQL's own text form: for values that Spark's types cannot hold (`infinity`, NaN).
-    `limits` are settings of a session that gives up soon; without them the role's own hold.
+    `limits` are settings of a session that gives up soon; without them the role's own hold. With `row_security` off
+    PostgreSQL refuses to read what a policy would filter.
     """
 
     conninfo: str = field(repr=False)
@@ -43,6 +45,7 @@ class SourceConfig:
     max_connections: int = _DEFAULT_CONNECTIONS
     text_columns: frozenset[str] = frozenset()
     limits: tuple[tuple[str, str], ...] = ()
+    row_security: bool = True
 
     @classmethod
     def of(cls, config: Mapping[str, Any], *, hurried: bool = False) -> SourceConfig:
@@ -62,6 +65,7 @@ class SourceConfig:
             max_connections=config.get("max_connections", _DEFAULT_CONNECTIONS),
             text_columns=frozenset(config.get("text_columns", ())),
             limits=_LIMITS_IN_A_HURRY if hurried else (),
+            row_security=config.get("row_security", "on") == "on",
         )
 
     @property
@@ -90,6 +94,8 @@ def problems(config: Mapping[str, Any], table: str) -> Iterator[str]:
     columns = config.get("text_columns", ())
     if not isinstance(columns, list | tuple) or not all(_is_name(column) for column in columns):
         yield "`text_columns` must be a list of column names"
+    if config.get("row_security", "on") not in _ROW_SECURITY:
+        yield '`row_security` must be "on" or "off"'
 
 
 def _url_problems(url: object) -> Iterator[str]:

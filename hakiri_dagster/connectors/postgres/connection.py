@@ -30,7 +30,10 @@ def _settings(pairs: Iterable[tuple[str, str]]) -> str:
     return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)).as_string()
 
 
-SESSION_SETTINGS = _settings(_SETTINGS.items())
+def session_settings(config: SourceConfig, *limits: tuple[str, str]) -> str:
+    """Return the statement that every reading transaction begins with, in the driver and in Spark's workers."""
+    row_security = () if config.row_security else (("row_security", "off"),)
+    return _settings([*_SETTINGS.items(), *row_security, *limits])
 
 
 def connect(config: SourceConfig, where: str) -> Connection[TupleRow]:
@@ -45,5 +48,5 @@ def connect(config: SourceConfig, where: str) -> Connection[TupleRow]:
 @contextmanager
 def source_transaction(config: SourceConfig, where: str) -> Iterator[Connection[TupleRow]]:
     with source_errors(config, where), closing(connect(config, where)) as connection:
-        connection.execute(_settings([*_SETTINGS.items(), *config.limits]))
+        connection.execute(session_settings(config, *config.limits))
         yield connection

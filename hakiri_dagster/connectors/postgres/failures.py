@@ -38,6 +38,11 @@ _HINTS = {
     "42703": "the table's columns have changed; the next plan reads them anew",
     "57014": "raise the role's statement_timeout on the source, or load smaller chunks",
 }
+_ROW_SECURITY = re.compile("would be affected by row-level security policy")
+_HINT_OF_ROW_SECURITY = (
+    "row_security is off, so rows that a policy hides are no rows to leave out: read as a role with BYPASSRLS, "
+    'or set row_security = "on" in the source\'s config'
+)
 _CANCELED = "57014"
 _TOO_SLOW_FOR_A_TICK = "a tick waits no longer for what the source holds; an index on the cursor makes that quick"
 _ADBC_NOISE = re.compile(r"^.*?(?=(?:ERROR|FATAL):)|^\[libpq\] |\s*Query was:.*|\.? ?SQLSTATE: \w+\s*$", re.DOTALL)
@@ -56,6 +61,8 @@ def failure(error: Exception, config: SourceConfig, where: str | None = None) ->
         return SourceUnavailable(what, where=where, hint=_TOO_SLOW_FOR_A_TICK)
     if state is not None and _TRANSIENT_STATES.fullmatch(state):
         return SourceUnavailable(what, where=where)
+    if _ROW_SECURITY.search(text):
+        return SourceError(what, where=where, hint=_HINT_OF_ROW_SECURITY)
     return SourceError(what, where=where, hint=_HINTS.get(state or ""))
 
 

@@ -29,9 +29,14 @@ from hakiri_dagster.connectors.postgres.catalog import Relation, describe
 from hakiri_dagster.connectors.postgres.column_types import selection
 from hakiri_dagster.connectors.postgres.comparison import SourceComparison
 from hakiri_dagster.connectors.postgres.config import SourceConfig
-from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS, connect, source_transaction
+from hakiri_dagster.connectors.postgres.connection import connect, session_settings, source_transaction
 from hakiri_dagster.connectors.postgres.cursors import Cursor, cursor_of, extent, fingerprint
 from hakiri_dagster.connectors.postgres.failures import source_errors
+from hakiri_dagster.connectors.postgres.row_security import (
+    find_filtered_relations,
+    refuse_filtered,
+    row_security_warnings,
+)
 from hakiri_dagster.connectors.postgres.stale_server import refuse_stale_server
 from hakiri_dagster.connectors.postgres.tallying import row_of, tallies
 from hakiri_dagster.connectors.postgres.transactions import list_transactions
@@ -83,7 +88,10 @@ class PostgresTable:
         with source_transaction(self.config, self.label) as connection:
             relation = self._describe(connection)
             schema = SourceSchema(self._columns(relation), tuple(relation.primary_key))
-            warnings = left_out(column.name for column in relation.columns)
+            filtered = find_filtered_relations(connection, self.config.schema, self.name)
+            if not self.config.row_security:
+                refuse_filtered(filtered, self.label)
+            warnings = (*left_out(column.name for column in relation.columns), *row_security_warnings(filtered))
             if cursor is None:
                 return Discovery(schema, rows_estimate=relation.rows_estimate, warnings=warnings)
             by = cursor_of(relation, cursor, self.config.text_columns, self.label)
@@ -150,7 +158,7 @@ class PostgresTable:
             with source_errors(self.config, self.label):
                 if wal is not None:
                     refuse_stale_server(holder, wal, self.label)
-                holder.execute(SESSION_SETTINGS)
+                holder.execute(session_settings(self.config))
                 reader = self._plan(holder, schema, cursor, slices, wal, shares=tallied or twice)
             if reader.snapshot is None and not tallied:
                 holder.close()  # a single statement is consistent by itself

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow, dict_row
 
 from hakiri_dagster.connectors.postgres.catalog import Relation
 from hakiri_dagster.connectors.postgres.config import SourceConfig
-from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS
+from hakiri_dagster.connectors.postgres.connection import session_settings
 from hakiri_dagster.connectors.postgres.cursors import Cursor
 from hakiri_dagster.planning.horizon import OpenTransaction, SourceTransactions, UnknownHorizon
 from hakiri_dagster.planning.windows import to_position
@@ -102,7 +102,7 @@ def list_transactions(
             unknown = _unknown_by_sequence(connection.execute(_SEQUENCES, table).fetchall(), cursor)
     except _UNSUPPORTED as error:
         connection.rollback()
-        connection.execute(SESSION_SETTINGS)
+        connection.execute(session_settings(config))
         return SourceTransactions(_now(), config.place, unknown=_not_supported(error, config))
     return SourceTransactions(
         clock=to_position(row["replayed"] or row["clock"]),

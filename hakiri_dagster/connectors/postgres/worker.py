@@ -12,7 +12,7 @@ from adbc_driver_manager import Error as AdbcError
 from psycopg import sql
 
 from hakiri_dagster.connectors.postgres.config import SourceConfig
-from hakiri_dagster.connectors.postgres.connection import SESSION_SETTINGS
+from hakiri_dagster.connectors.postgres.connection import session_settings
 from hakiri_dagster.connectors.postgres.failures import DRIVER_ERRORS, failure
 from hakiri_dagster.connectors.postgres.row_shape import RowShape
 from hakiri_dagster.connectors.postgres.stale_server import reached, stale_server
@@ -86,7 +86,7 @@ class PartReader:
         _execute(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if self.snapshot is not None:
             self._import(connection, self.snapshot)
-        _execute(connection, SESSION_SETTINGS)
+        _execute(connection, session_settings(self.config))
 
     def _import(self, connection: adbc.Connection, snapshot: str) -> None:
         try:

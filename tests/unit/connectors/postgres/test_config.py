@@ -27,6 +27,7 @@ def test_good_settings_have_no_problems() -> None:
         ({"max_connections": 0}, "`max_connections` must be a number from 1 to 64"),
         ({"max_connections": True}, "`max_connections` must be a number from 1 to 64"),
         ({"text_columns": "price"}, "`text_columns` must be a list of column names"),
+        ({"row_security": False}, '`row_security` must be "on" or "off"'),
         ({"url": "mysql://h/d"}, "`url` must be like `postgresql://user:password@host:5432/database`"),
         ({"url": 5}, "`url` must be like `postgresql://user:password@host:5432/database`"),
         ({"url": "postgresql://u:s3%zzcr3t@h/d"}, "`url` cannot be parsed"),
