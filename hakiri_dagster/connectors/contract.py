@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.errors import HakiriError
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.backfill_hint import BackfillHint
 from hakiri_dagster.planning.chunks import CursorKind, Extent, Part, Slice, SourceFile
@@ -51,6 +52,9 @@ RECORD_COLUMN = "_hakiri_record"
 
 UNSEEN_COLUMN = "_hakiri_unseen"
 """The names of members with a value for which the reading has no column (array of texts); NULL if there are none."""
+
+TRUNCATED_COLUMN = "_hakiri_truncated"
+"""The names of the row's timestamps that lost digits beyond microseconds (array of texts); NULL if there are none."""
 
 SLICE_COLUMN = "_hakiri_slice"
 """Which slice a row came with, by its index (int), where the source was asked for each slice by itself."""
@@ -124,9 +128,9 @@ class Reading:
     """Rows of one or more slices, read in one pass.
 
     `frame` holds the source's columns, in the order of `schema`, and, where they apply, `MALFORMED_COLUMN`,
-    `FILE_COLUMN` (only when `files` has more than one entry), `SPLIT_COLUMN` and `RECORD_COLUMN`. How rows are told
-    apart into slices follows from the slices' bounds: by the cursor column, or by the file; or `SLICE_COLUMN` says it.
-    A segment is read alone, and `ONWARD_COLUMN` comes with it.
+    `FILE_COLUMN` (only when `files` has more than one entry), `SPLIT_COLUMN`, `RECORD_COLUMN` and `TRUNCATED_COLUMN`.
+    How rows are told apart into slices follows from the slices' bounds: by the cursor column, or by the file; or
+    `SLICE_COLUMN` says it. A segment is read alone, and `ONWARD_COLUMN` comes with it.
     """
 
     frame: DataFrame
@@ -304,7 +308,9 @@ class Connector(Protocol):
         endpoint: Mapping[str, Any] = NOTHING_SAID,
         key: Sequence[str] = (),
         network: Network = NO_NETWORK,
+        sub_microseconds: SubMicroseconds = "warn",
     ) -> SourceTable:
         """`keeps_misfits`: rows that are readable belong to their cursor, also if a value of theirs is not. `endpoint`
-        is the table's (APIs), `key` what tells its rows apart; `network` is the operator's word."""
+        is the table's (APIs), `key` what tells its rows apart; `network` is the operator's word.
+        `sub_microseconds` says what becomes of timestamps with more digits than PostgreSQL keeps."""
         ...

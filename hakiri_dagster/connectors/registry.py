@@ -42,4 +42,5 @@ def source_table(table: Table, config: Mapping[str, Any] | None = None, network:
         endpoint=table.endpoint,
         key=table.upsert_key,
         network=network,
+        sub_microseconds=table.load.sub_microseconds,
     )

@@ -37,6 +37,9 @@ EXCHANGING_MODES: frozenset[LoadMode] = frozenset({"blue_green"})
 """They load into a table of its own, which takes the target's place."""
 
 
+SubMicroseconds = Literal["warn", "quarantine"]
+
+
 class RowCountDeltaSpec(Model):
     """The band around the running mean of earlier loads outside of which a warning is raised."""
 
@@ -140,6 +143,12 @@ class LoadSpec(Model):
     bad_rows: Literal["quarantine", "abort"] = Field(
         default="quarantine",
         description="A line that cannot be parsed, or a row that cannot be stored, is set aside or stops the run.",
+    )
+    sub_microseconds: SubMicroseconds = Field(
+        default="warn",
+        description="Timestamps of files and APIs with digits beyond microseconds, which PostgreSQL does not keep: cut,"
+        " with one warning that counts them, or their rows are quarantined. A declared precision, such as"
+        " `timestamp(6)`, permits the cut.",
     )
     provenance: Literal["standard", "full"] = Field(
         default="standard", description="`full` adds `_hakiri_ingested_at` and `_hakiri_row_hash`."

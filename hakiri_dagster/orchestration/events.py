@@ -41,6 +41,7 @@ def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metad
         **({} if chunk.rewound is None else _rewind_metadata(chunk.rewound, published)),
         **({} if published.wait_ms is None else {"wait_ms": dg.MetadataValue.int(published.wait_ms)}),
         **_unseen(published.aside),
+        **_truncated(published.aside),
         **({} if chunk.profile is None else profile_metadata(chunk.profile, LOAD)),
     }
 
@@ -59,6 +60,11 @@ def _reread_metadata(reread: RereadStretch | None) -> Metadata:
 def _unseen(aside: SetAside) -> Metadata:
     """How many values were not loaded, as their members have no column."""
     return {"members_without_column": dg.MetadataValue.json(dict(aside.unseen))} if aside.unseen else {}
+
+
+def _truncated(aside: SetAside) -> Metadata:
+    """How many timestamps were cut to microseconds, by column."""
+    return {"timestamps_truncated": dg.MetadataValue.json(dict(aside.truncated))} if aside.truncated else {}
 
 
 def _rewind_metadata(rewound: RewoundChunk, published: PublishedChunk) -> Metadata:

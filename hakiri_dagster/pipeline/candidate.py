@@ -6,6 +6,7 @@ the destination is busy meanwhile, and compares what it gave with the result whe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -49,6 +50,7 @@ class SliceReport:
     discarded: int = 0
     discard_sample: str | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
+    truncated: Mapping[str, int] = field(default_factory=dict)
     broken: tuple[int, ...] = ()
     tallies: tuple[Tally, ...] = ()
     key_checksum: int = 0
@@ -70,6 +72,7 @@ class SliceReport:
             discarded=self.discarded + row["discarded"],
             discard_sample=self.discard_sample or row["discard_sample"],
             unseen=added_up(self.unseen, unpacked_unseen(row["unseen"])),
+            truncated=Counter(self.truncated) + Counter(dict(row["truncated"] or {})),
             broken=tuple(map(sum, zip_longest(self.broken, row["broken"], fillvalue=0))),
             tallies=tuple(add_up(self.tallies, unpacked(row["tallies"]))),
             key_checksum=added(self.key_checksum, row["key_checksum"]),

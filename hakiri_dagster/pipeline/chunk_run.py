@@ -44,6 +44,7 @@ from hakiri_dagster.pipeline.set_aside import SetAside, keep_set_aside, set_asid
 from hakiri_dagster.pipeline.shapes import parallelism_of
 from hakiri_dagster.pipeline.steps import ChunkStep, FailedChunk, PreparedChunk, SkippedChunk
 from hakiri_dagster.pipeline.survey import Survey
+from hakiri_dagster.pipeline.truncated_timestamps import truncation_warning
 from hakiri_dagster.pipeline.unchecked_keys import tell_of_unchecked_keys
 from hakiri_dagster.pipeline.unread_parts import chunks_of_unread_parts, tell_of_unread_parts
 from hakiri_dagster.pipeline.wanted import Wanted
@@ -81,6 +82,8 @@ def _chunks(way: Way, wanted: Wanted) -> Generator[ChunkStep]:
     tell_of_an_unusual_row_count(way, survey)
     report_long_transactions(way, survey)
     tell_of_unchecked_keys(way)
+    if way.totals.truncated:
+        way.observer.warned(way.table, truncation_warning(way.totals.truncated))
     if way.totals.chunks or not (claims.busy or claims.overtaken):  # else they are the affair of who holds them
         yield from post_hooks(way)
     tell_of_unread_parts(way, survey)

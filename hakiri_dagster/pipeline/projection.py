@@ -19,6 +19,7 @@ from hakiri_dagster.connectors.contract import (
     RECORD_COLUMN,
     SLICE_COLUMN,
     SPLIT_COLUMN,
+    TRUNCATED_COLUMN,
     UNSEEN_COLUMN,
     Reading,
 )
@@ -45,6 +46,7 @@ def project(reading: Reading, loaded: SourceSchema, *, empty_as_null: bool, with
         SLICE_COLUMN,
         KEPT_COLUMN,
         UNSEEN_COLUMN,
+        TRUNCATED_COLUMN,
         ONWARD_COLUMN,
     )
     markers = [name for name in marks if name in reading.frame.columns]

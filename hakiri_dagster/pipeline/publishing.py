@@ -73,6 +73,7 @@ def publish(way: Way, survey: Survey, prepared: Prepared) -> PublishedChunk | Fa
     way.totals.chunks += 1
     way.totals.rows += entry.rows
     way.totals.bytes += entry.bytes
+    way.totals.truncated.update(prepared.set_aside.truncated)
     way.observer.published(way.table, claim.key, rows=entry.rows, quarantined=prepared.set_aside.rows)
     replaces = tuple(prepared.load.replaces)
     return PublishedChunk(claim.key, entry, prepared.set_aside, prepared.outcomes, waited_ms(way, claim.key), replaces)

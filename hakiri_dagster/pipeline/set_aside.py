@@ -17,7 +17,7 @@ from hakiri_dagster.pipeline.way import Way
 class SetAside:
     """`of` the rows that were read `rows` were set aside. `unplaced` of them may belong to any slice; of those `unfit`
     no rule says so: they cannot be read, or not be stored. `unseen`: how many values of rows have no column, by the
-    names of their members."""
+    names of their members. `truncated`: how many timestamps of the other rows were cut to microseconds, by column."""
 
     rows: int
     of: int
@@ -26,6 +26,7 @@ class SetAside:
     first: str | None
     first_unfit: str | None
     unseen: Mapping[str, int] = field(default_factory=dict)
+    truncated: Mapping[str, int] = field(default_factory=dict)
 
 
 def set_aside(slice_: StagedSlice, refused: RefusedRows | None = None) -> SetAside:
@@ -39,6 +40,7 @@ def set_aside(slice_: StagedSlice, refused: RefusedRows | None = None) -> SetAsi
         first=report.bad_sample or first_refused,
         first_unfit=report.unfit_sample or first_refused,
         unseen=report.unseen,
+        truncated=report.truncated,
     )
 
 

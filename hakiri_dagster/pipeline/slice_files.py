@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +28,8 @@ PARTIAL_SUFFIX = ".partial"
 REPORT_SCHEMA = (
     "slice int, blocks array<string>, rows bigint, bytes bigint, cursor_max bigint, "
     "bad_file string, bad_rows bigint, unplaced bigint, bad_sample string, unfit bigint, unfit_sample string, "
-    "discarded bigint, discard_sample string, unseen string, broken array<bigint>, tallies binary, "
-    "key_checksum bigint, onward string"
+    "discarded bigint, discard_sample string, unseen string, truncated map<string,bigint>, "
+    "broken array<bigint>, tallies binary, key_checksum bigint, onward string"
 )
 REPORT_ARROW = pa.schema(
     [
@@ -46,6 +47,7 @@ REPORT_ARROW = pa.schema(
         ("discarded", pa.int64()),
         ("discard_sample", pa.string()),
         ("unseen", pa.string()),
+        ("truncated", pa.map_(pa.string(), pa.int64())),
         ("broken", pa.list_(pa.int64())),
         ("tallies", pa.binary()),
         ("key_checksum", pa.int64()),
@@ -80,6 +82,8 @@ class SliceFiles:
     discard_sample: str | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
     """How many values the members have for which there is no column."""
+    truncated: Counter[str] = field(default_factory=Counter)
+    """How many timestamps of the rows were cut to microseconds, by column."""
     broken: list[int] = field(default_factory=list)
     """How many rows broke each of the table's rules."""
     key_checksum: int = 0
@@ -198,6 +202,7 @@ class SliceFiles:
             "discarded": self.discarded,
             "discard_sample": self.discard_sample,
             "unseen": packed_unseen(self.unseen),
+            "truncated": list(self.truncated.items()),
             "broken": self.broken,
             "tallies": packed(self.tallies),
             "key_checksum": signed(self.key_checksum),

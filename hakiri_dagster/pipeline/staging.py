@@ -44,6 +44,7 @@ from hakiri_dagster.pipeline.row_json import rows_as_json
 from hakiri_dagster.pipeline.row_places import Place, Places
 from hakiri_dagster.pipeline.slice_files import REPORT_ARROW, SliceFiles
 from hakiri_dagster.pipeline.slices import NO_SLICE, Splitter
+from hakiri_dagster.pipeline.truncated_timestamps import count_truncated
 from hakiri_dagster.pipeline.unseen import added_up, unseen_in
 from hakiri_dagster.planning.cursor_positions import cursor_positions
 from hakiri_dagster.quality.columnar.conditions import Condition, with_answers
@@ -135,6 +136,12 @@ class _Task:
             files = self._files(index)
             files.unseen = added_up(files.unseen, unseen_in(batch.filter(pa.array(slices == index))))
 
+    def _note_truncated(self, batch: pa.RecordBatch, slices: np.ndarray[Any, np.dtype[np.int32]]) -> None:
+        if not count_truncated(batch):
+            return
+        for index in np.unique(slices).tolist():
+            self._files(index).truncated.update(count_truncated(batch.filter(pa.array(slices == index))))
+
     def _slices_of(self, batch: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int32]]:
         return slices_of(batch, self._plan.splitter, self._plan.cursor)
 
@@ -196,6 +203,7 @@ class _Task:
             kept = pa.array(keep)
             batch, storable, slices = batch.filter(kept), storable.filter(kept), slices[keep]
         if storable.num_rows:
+            self._note_truncated(batch, slices)
             self._write(batch, storable, slices)
 
     def _ruled(

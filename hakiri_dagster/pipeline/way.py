@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +70,9 @@ class Totals:
     """The names of the parts of which a chunk has failed; "" is a table without parts."""
     rows_read: list[int] = field(default_factory=list)
     """Slice by slice: rows that were set aside count as well."""
+
+    truncated: Counter[str] = field(default_factory=Counter)
+    """How many timestamps of published rows have lost digits beyond microseconds, by column."""
 
     throttled: bool = False
     """The source wants to be left alone."""

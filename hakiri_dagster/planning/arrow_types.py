@@ -11,6 +11,7 @@ import pyarrow.types as at
 
 from hakiri_dagster.planning.columns import Column
 
+_PRECISION_OF_TIME = re.compile(r"^(timestamp(?:tz)?)\s*\(\s*\d\s*\)")
 _SCALARS: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "tinyint": pa.int8(),
@@ -173,3 +174,8 @@ def is_scalar(kind: pa.DataType) -> bool:
         or is_time(kind)
         or bool(at.is_boolean(kind) or at.is_time(kind))
     )
+
+
+def declares_precision(column: Column) -> bool:
+    """Whether the manifest says to how many digits a timestamp is kept: `timestamp(3)`, `timestamptz(6)`."""
+    return _PRECISION_OF_TIME.match(" ".join((column.native_type or "").lower().split())) is not None

@@ -24,6 +24,10 @@ class FileColumn:
     conversion: Conversion = "none"
     native_type: str | None = None
 
+    @property
+    def has_nanoseconds(self) -> bool:
+        return self.conversion in ("nanos", "nanos_utc")
+
 
 _PLAIN = {
     pa.bool_(): "boolean",
@@ -100,6 +104,26 @@ def converted(column: FileColumn) -> Column:
             return F.regexp_replace(F.lower(F.hex(value)), "^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")
         case other:
             assert_never(other)
+
+
+def truncates(column: FileColumn) -> Column | None:
+    """Return whether a value has digits beyond microseconds; None for a column that cannot have any."""
+    if not column.has_nanoseconds:
+        return None
+    return F.coalesce(_beyond_micros(column) != 0, F.lit(False))
+
+
+def with_nanoseconds(column: FileColumn) -> Column:
+    """Return the text of a timestamp with all of its digits, for a column that the manifest declares as text."""
+    whole = converted(column)
+    all_digits = F.concat(
+        F.date_format(whole, "yyyy-MM-dd HH:mm:ss.SSSSSS"), F.lpad(_beyond_micros(column).cast("string"), 3, "0")
+    )
+    return F.when(_beyond_micros(column) != 0, all_digits).otherwise(whole.cast("string"))
+
+
+def _beyond_micros(column: FileColumn) -> Column:
+    return F.pmod(F.col(quoted(column.name)), F.lit(1000))
 
 
 def _floored_micros(nanos: Column) -> Column:

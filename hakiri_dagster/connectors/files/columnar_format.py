@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from hakiri_dagster.connectors.contract import DirectRows
-from hakiri_dagster.connectors.files.columnar_rows import casts_may_fail, columnar_rows
+from hakiri_dagster.connectors.files.columnar_rows import casts_may_fail, columnar_rows, may_truncate
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.footers import Footer, read_footers
 from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics, WantedRows
@@ -16,6 +16,7 @@ from hakiri_dagster.connectors.files.formats import Format
 from hakiri_dagster.connectors.files.parquet_parts import parquet_parts
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_columns, unknown_declared
 from hakiri_dagster.connectors.files.types import is_number
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.columns import SourceSchema, left_out
 
 _MOST_WARNINGS = 10
@@ -26,6 +27,7 @@ class ColumnarFormat:
     format: Format
     declared: Mapping[str, str]
     label: str
+    sub_microseconds: SubMicroseconds = "warn"
 
     def check(self, path: str) -> None:
         self._footers([path])
@@ -45,12 +47,14 @@ class ColumnarFormat:
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
         footers = self._footers(paths)
-        frame = columnar_rows(spark, footers, schema.columns, self.format)
+        frame = columnar_rows(spark, footers, schema.columns, self.format, self.sub_microseconds)
 
         def direct(wanted: WantedRows) -> DirectRows | None:
             return parquet_parts(footers, schema.columns, wanted, self.label)
 
-        return Rows(frame, has_malformed=casts_may_fail(footers, schema.columns), direct=direct)
+        fails = casts_may_fail(footers, schema.columns)
+        fails |= self.sub_microseconds == "quarantine" and may_truncate(footers, schema.columns)
+        return Rows(frame, has_malformed=fails, direct=direct)
 
     def statistics(self, paths: Sequence[str], cursor: Cursor, /) -> Statistics:
         return {

@@ -11,6 +11,7 @@ from hakiri_dagster.connectors.files.options import FilesOptions, option_problem
 from hakiri_dagster.connectors.files.table import FilesTable
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.errors import SourceError
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 
 
 class FilesConnector:
@@ -33,12 +34,14 @@ class FilesConnector:
         endpoint: Mapping[str, Any] = NOTHING_SAID,
         key: Sequence[str] = (),
         network: Network = NO_NETWORK,
+        sub_microseconds: SubMicroseconds = "warn",
     ) -> SourceTable:
         problems = self.check_config(config, name, path)
         if problems:
             raise SourceError("; ".join(problems), where=label)
         options = FilesOptions.model_validate(dict(config))
-        return FilesTable(options, Place(options, name, path, label), dict(columns), label, keeps_misfits)
+        place = Place(options, name, path, label)
+        return FilesTable(options, place, dict(columns), label, keeps_misfits, sub_microseconds)
 
 
 FILES: Connector = FilesConnector()

@@ -21,6 +21,7 @@ from hakiri_dagster.connectors.files.read_errors import told_in_our_words
 from hakiri_dagster.connectors.files.record_lines import QuotedRecords, blank_in_csv, records_of_lines
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_names, unknown_declared
 from hakiri_dagster.errors import SourceError
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.columns import Column, SourceSchema, left_out
 
 
@@ -29,6 +30,7 @@ class CsvFormat:
     options: FilesOptions
     declared: Mapping[str, str]
     label: str
+    sub_microseconds: SubMicroseconds = "warn"
 
     def check(self, path: str) -> None:
         read_headers([path], self.options, self.label)
@@ -62,7 +64,7 @@ class CsvFormat:
 
     def rows(self, spark: SparkSession, paths: Sequence[str], schema: SourceSchema) -> Rows:
         headers = self._headers(paths, len(schema.columns))
-        frame = csv_rows(spark, headers, schema.columns, self.options, self.declared)
+        frame = csv_rows(spark, headers, schema.columns, self.options, self.declared, self.sub_microseconds)
         return Rows(frame, has_malformed=True, begins=self.begins)
 
     def begins(self, path: str) -> Iterator[int]:

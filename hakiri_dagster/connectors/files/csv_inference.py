@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.files.text_values import NOT_FINITE, NUMBER, ZONE, Parsed, parse
+from hakiri_dagster.connectors.files.text_values import NOT_FINITE, NUMBER, ZONE, Parsed, parse, sub_microseconds
 from hakiri_dagster.connectors.files.types import FLOATS, MAX_PRECISION, decimal, decimal_parts, is_integer, quoted
 
 _WHOLE: Final = r"-?(?:0|[1-9]\d*)"
@@ -29,7 +29,6 @@ _EXPONENTIAL: Final = (
     # As Java and Spark do: `1.0E-5`, `1.5E20`.
     r"|-?[1-9]\.(?:0|\d*[1-9])E(?:-(?:[4-9]|[1-9]\d{1,2})|[7-9]|[1-9]\d{1,2})"
 )
-_NOT_FINITE_SPELLINGS: Final = (("NaN", "Infinity", "-Infinity"), ("nan", "inf", "-inf"))
 _BOOLEAN: Final = r"(?i:true|false)"
 _DAY: Final = r"\d{4}-\d{2}-\d{2}"
 _MINUTE: Final = r"[ T](?:[01]?\d|2[0-3]):[0-5]?\d"
@@ -56,7 +55,9 @@ _ROOM: Final = 14
     _IS_FRACTION,
     _IS_EXPONENTIAL,
     _IS_NAN,
-    _IS_PYTHON_NAN,
+    _IS_SHORT_NAN,
+    _IS_INFINITY,
+    _IS_SHORT_INFINITY,
     _IS_BOOLEAN,
     _IS_DATE,
     _IS_ZONELESS,
@@ -66,8 +67,16 @@ _ROOM: Final = 14
     _BEYOND_A_DOUBLE,
     _IS_PADDED,
     _IS_WHOLE_WITH_POINT,
-) = (1 << bit for bit in range(14))
+) = (1 << bit for bit in range(16))
 _KINDS: Final = _BEYOND_64_BITS - 1
+_NOT_FINITE_SPELLINGS: Final = {
+    _IS_NAN: ("NaN",),
+    _IS_SHORT_NAN: ("nan",),
+    _IS_INFINITY: ("Infinity", "-Infinity"),
+    _IS_SHORT_INFINITY: ("inf", "-inf"),
+}
+_IS_NOT_FINITE: Final = _IS_NAN | _IS_SHORT_NAN | _IS_INFINITY | _IS_SHORT_INFINITY
+_SPELLED_TWICE: Final = (_IS_NAN | _IS_SHORT_NAN, _IS_INFINITY | _IS_SHORT_INFINITY)
 _TOO_MANY_DIGITS: Final = "no type of numbers holds all of its digits"
 _TIMES: Final = (
     (rf"^{_DAY}$", _IS_DATE),
@@ -159,7 +168,7 @@ def evidence_of(values: pa.Array) -> Evidence:
     texts, fractions = _split(texts, rf"^{_FRACTION}$")
     texts, exponentials = _split(texts, rf"^(?:{_EXPONENTIAL})$")
     found = _of_whole(whole).plus(_of_fractions(fractions)).plus(_of_exponentials(exponentials))
-    for spellings, flag in zip(_NOT_FINITE_SPELLINGS, (_IS_NAN, _IS_PYTHON_NAN), strict=True):
+    for flag, spellings in _NOT_FINITE_SPELLINGS.items():
         texts, matching = _split(texts, rf"^(?:{'|'.join(spellings)})$")
         found = found.plus(Evidence(flag if len(matching) else 0))
     texts, booleans = _split(texts, rf"^{_BOOLEAN}$")
@@ -244,7 +253,7 @@ def type_of(found: Evidence) -> InferredType:
     if found.is_text:
         return InferredType("string")
     kinds = found.flags & _KINDS
-    if not kinds & ~(_IS_INTEGER | _IS_FRACTION | _IS_EXPONENTIAL | _IS_NAN | _IS_PYTHON_NAN):
+    if not kinds & ~(_IS_INTEGER | _IS_FRACTION | _IS_EXPONENTIAL | _IS_NOT_FINITE):
         return _number(found, kinds)
     if found.odd is not None:
         return InferredType("string")
@@ -260,8 +269,8 @@ def _number(found: Evidence, kinds: int) -> InferredType:
     low, high = found.scales or (0, 0)
     if kinds & _IS_INTEGER and found.flags & _IS_WHOLE_WITH_POINT:
         return InferredType("string", f"it has whole numbers with and without decimals (`1` and `1.{'0' * low}`)")
-    if kinds & _IS_NAN and kinds & _IS_PYTHON_NAN:
-        return InferredType("string", "it has `NaN` or `Infinity` and also `nan` or `inf`")
+    if any(kinds & both == both for both in _SPELLED_TWICE):
+        return InferredType("string", "it has `NaN` beside `nan`, or `Infinity` beside `inf`")
     is_double = bool(kinds & ~(_IS_INTEGER | _IS_FRACTION))
     if found.flags & _IS_PADDED and (low != high or is_double):
         return InferredType("string", "some of its numbers end in superfluous zeros and others do not")
@@ -289,7 +298,7 @@ def parse_inferred(text: Column, spark_type: str) -> Parsed:
     if allowed is None:
         return parse(text, spark_type)
     failed = (trimmed != "") & ~F.coalesce(allowed, F.lit(False))
-    return Parsed(F.when(allowed, value), failed)
+    return Parsed(F.when(allowed, value), failed, sub_microseconds(trimmed, spark_type))
 
 
 def _is_canonical(text: Column, value: Column, spark_type: str) -> Column | None:
@@ -307,9 +316,8 @@ def _is_canonical(text: Column, value: Column, spark_type: str) -> Column | None
             return value.cast("string") == text
         case _ if spark_type in FLOATS:
             spelled = text.rlike(f"^(?!{_NEGATIVE_ZERO}$)(?:{_WHOLE}|{_FRACTION}|{_EXPONENTIAL})$")
-            return (spelled & _keeps_digits(text, value)) | text.isin(
-                *_NOT_FINITE_SPELLINGS[0], *_NOT_FINITE_SPELLINGS[1]
-            )
+            not_finite = [one for spellings in _NOT_FINITE_SPELLINGS.values() for one in spellings]
+            return (spelled & _keeps_digits(text, value)) | text.isin(*not_finite)
         case _:
             parts = decimal_parts(spark_type)
             if parts is None:

@@ -19,8 +19,9 @@ from hakiri_dagster.connectors.files.headers import Header, delimiter_of
 from hakiri_dagster.connectors.files.lines import records_are_lines
 from hakiri_dagster.connectors.files.markers import file_marker, split_start
 from hakiri_dagster.connectors.files.options import FilesOptions
-from hakiri_dagster.connectors.files.text_values import parse
+from hakiri_dagster.connectors.files.text_values import Parsed, parse
 from hakiri_dagster.connectors.files.types import quoted
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.columns import Column as SchemaColumn
 
 _WRONG_FIELDS = "_wrong_number_of_fields"
@@ -34,6 +35,7 @@ def csv_rows(
     columns: Sequence[SchemaColumn],
     options: FilesOptions,
     declared: Collection[str] = (),
+    on_sub_microseconds: SubMicroseconds = "warn",
 ) -> DataFrame:
     """`declared` are the columns whose types the manifest declares: their texts are read as PostgreSQL would."""
     groups: dict[tuple[tuple[str, ...], str, bool], list[str]] = defaultdict(list)
@@ -50,12 +52,13 @@ def csv_rows(
                 columns,
                 options,
                 declared,
+                on_sub_microseconds,
             )
             for (names, delimiter, by_line), paths in groups.items()
             for together in frames.readable_together(paths)
             if names
         ]
-        or [_no_rows(spark, columns)]
+        or [_no_rows(spark, columns, on_sub_microseconds)]
     )
 
 
@@ -101,21 +104,19 @@ def _typed(
     columns: Sequence[SchemaColumn],
     options: FilesOptions,
     declared: Collection[str],
+    on_sub_microseconds: SubMicroseconds,
 ) -> DataFrame:
-    values: list[Column] = []
-    failures: list[Column] = []
+    values: list[tuple[SchemaColumn, Parsed]] = []
     for column in columns:
         if column.name not in names:
-            values.append(F.lit(None).cast(column.spark_type).alias(column.name))
+            values.append((column, Parsed(F.lit(None).cast(column.spark_type), None)))
             continue
         text = without_nulls(F.col(f"c{names.index(column.name)}"), options.null_values)
-        parsed = (parse if column.name in declared else parse_inferred)(text, column.spark_type)
-        values.append(parsed.value.alias(column.name))
-        if parsed.failed is not None:
-            failures.append(frames.misfit(column, parsed.failed))
+        values.append((column, (parse if column.name in declared else parse_inferred)(text, column.spark_type)))
+    found = frames.typed_columns(values, on_sub_microseconds, marks_truncated=frames.may_truncate(columns))
     unlike = F.when(F.col(_WRONG_FIELDS).isNotNull(), F.lit(f"not {len(names)} fields, as the header has"))
     line = F.coalesce(F.col(_WRONG_FIELDS), _line(len(names), delimiter, options))
-    return texts.select(*values, frames.malformed(line, unlike, failures), *frames.PLACE)
+    return texts.select(*found.values, frames.malformed(line, unlike, found.misfits), *found.truncated, *frames.PLACE)
 
 
 def without_nulls(text: Column, null_values: Sequence[str]) -> Column:
@@ -135,8 +136,10 @@ def _line(width: int, delimiter: str, options: FilesOptions) -> Column:
     return F.to_csv(F.struct(*[F.col(f"c{i}") for i in range(width)]), writer)
 
 
-def _no_rows(spark: SparkSession, columns: Sequence[SchemaColumn]) -> DataFrame:
+def _no_rows(spark: SparkSession, columns: Sequence[SchemaColumn], on_sub_microseconds: SubMicroseconds) -> DataFrame:
     places = [(name, "bigint") for name in frames.PLACE]
     schema = frames.read_schema([*((c.name, c.spark_type) for c in columns), *places])
     empty = spark.createDataFrame([], schema)
-    return empty.select(*[F.col(quoted(c.name)) for c in columns], frames.none_malformed(), *frames.PLACE)
+    values = [(column, Parsed(F.col(quoted(column.name)), None)) for column in columns]
+    found = frames.typed_columns(values, on_sub_microseconds, marks_truncated=frames.may_truncate(columns))
+    return empty.select(*found.values, frames.none_malformed(), *found.truncated, *frames.PLACE)

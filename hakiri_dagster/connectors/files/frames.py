@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.contract import FILE_COLUMN, MALFORMED_COLUMN, RECORD_COLUMN, SPLIT_COLUMN
-from hakiri_dagster.connectors.files.types import quoted
+from hakiri_dagster.connectors.contract import (
+    FILE_COLUMN,
+    MALFORMED_COLUMN,
+    RECORD_COLUMN,
+    SPLIT_COLUMN,
+    TRUNCATED_COLUMN,
+)
+from hakiri_dagster.connectors.files.text_values import Parsed
+from hakiri_dagster.connectors.files.types import is_timestamp, quoted
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
+from hakiri_dagster.planning.arrow_types import declares_precision
 from hakiri_dagster.planning.columns import Column as SchemaColumn
 
 PLACE = (FILE_COLUMN, SPLIT_COLUMN, RECORD_COLUMN)
@@ -49,9 +59,10 @@ def none_malformed() -> Column:
     return F.lit(None).cast("struct<line:string,reason:string,readable:boolean>").alias(MALFORMED_COLUMN)
 
 
-def misfit(column: SchemaColumn, failed: Column) -> Column:
+def misfit(column: SchemaColumn, failed: Column, reason: str | None = None) -> Column:
     """The reason, where a value does not fit its column."""
-    return F.when(failed, F.lit(f"`{column.name}` is no {column.native_type or column.spark_type}"))
+    told = reason or f"is no {column.native_type or column.spark_type}"
+    return F.when(failed, F.lit(f"`{column.name}` {told}"))
 
 
 def stacked(frames: Sequence[DataFrame]) -> DataFrame:
@@ -59,5 +70,36 @@ def stacked(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, frames)
 
 
-def named(values: Sequence[tuple[SchemaColumn, Column]]) -> list[Column]:
-    return [value.alias(column.name) for column, value in values]
+@dataclass(frozen=True, slots=True)
+class TypedColumns:
+    """Columns by name, why a value does not fit its column, and `TRUNCATED_COLUMN`, if it is wanted."""
+
+    values: list[Column]
+    misfits: list[Column]
+    truncated: list[Column]
+
+
+def typed_columns(
+    values: Sequence[tuple[SchemaColumn, Parsed]], on_sub_microseconds: SubMicroseconds, *, marks_truncated: bool
+) -> TypedColumns:
+    """`marks_truncated`: frames that are stacked with this one have the mark, too."""
+    named, misfits, truncated = [], [], []
+    for column, parsed in values:
+        value = parsed.value
+        if parsed.failed is not None:
+            misfits.append(misfit(column, parsed.failed, parsed.reason))
+        if parsed.truncated is not None and not declares_precision(column):
+            if on_sub_microseconds == "quarantine":
+                value = F.when(~parsed.truncated, value)
+                misfits.append(misfit(column, parsed.truncated, "has digits beyond microseconds"))
+            else:
+                truncated.append(F.when(parsed.truncated, F.lit(column.name)))
+        named.append(value.alias(column.name))
+    names = F.array_compact(F.array(*truncated)) if truncated else F.lit(None).cast("array<string>")
+    mark = F.when(F.size(names) > 0, names).alias(TRUNCATED_COLUMN)
+    return TypedColumns(named, misfits, [mark] if marks_truncated and on_sub_microseconds == "warn" else [])
+
+
+def may_truncate(columns: Iterable[SchemaColumn]) -> bool:
+    """Whether texts of the columns may hold more digits than they keep."""
+    return any(is_timestamp(column.spark_type) and not declares_precision(column) for column in columns)

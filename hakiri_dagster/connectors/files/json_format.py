@@ -24,6 +24,7 @@ from hakiri_dagster.connectors.json.type_inference import (
     inferred_column,
 )
 from hakiri_dagster.errors import SourceError
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
 
 
@@ -32,6 +33,7 @@ class JsonLinesFormat:
     options: FilesOptions
     declared: Mapping[str, str]
     label: str
+    sub_microseconds: SubMicroseconds = "warn"
     keeps_misfits: bool = False
 
     def check(self, path: str) -> None:
@@ -68,6 +70,7 @@ class JsonLinesFormat:
             null_values=tuple(self.options.null_values),
             charset=self.options.charset,
             label=self.label,
+            sub_microseconds=self.sub_microseconds,
         )
 
         def wanted_rows(wanted: WantedRows) -> JsonRows:

@@ -22,6 +22,7 @@ from hakiri_dagster.connectors.contract import (
     MALFORMED_COLUMN,
     RECORD_COLUMN,
     SPLIT_COLUMN,
+    TRUNCATED_COLUMN,
     FileState,
 )
 from hakiri_dagster.connectors.files.charsets import Charset
@@ -30,6 +31,7 @@ from hakiri_dagster.connectors.files.cursors import hull
 from hakiri_dagster.connectors.files.json_lines import LineRange, read_lines, records_of
 from hakiri_dagster.connectors.files.markers import marker_of
 from hakiri_dagster.connectors.json.row_reader import RowReader
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.chunks import Bounds, CursorRange, NullCursor, SourceFile, WholeTable
 from hakiri_dagster.planning.columns import Column
 from hakiri_dagster.planning.cursor_positions import cursor_positions
@@ -90,6 +92,7 @@ class JsonRows:
     with_marker: bool = True
     filter: CursorFilter | None = None
     states: tuple[FileState, ...] = ()
+    sub_microseconds: SubMicroseconds = "warn"
 
     @property
     def parts(self) -> int:
@@ -112,7 +115,7 @@ class JsonRows:
             refuse_changed(survey, self.label)
 
     def _rows(self, one: LineRange) -> Iterator[pa.RecordBatch]:
-        reader = RowReader(self.columns, self.null_values)
+        reader = RowReader(self.columns, self.null_values, sub_microseconds=self.sub_microseconds)
         names = [column.name for column in self.columns]
         marker, count = marker_of(one.path), 0
         for lines in read_lines(one, self.charset, self.label):
@@ -120,6 +123,7 @@ class JsonRows:
             rows = reader.read(records, partial(_shown, records))
             marks = {
                 MALFORMED_COLUMN: rows.malformed,
+                TRUNCATED_COLUMN: rows.truncated,
                 FILE_COLUMN: pa.repeat(pa.scalar(marker, pa.int64()), len(records)),
                 SPLIT_COLUMN: pa.repeat(pa.scalar(one.start, pa.int64()), len(records)),
                 RECORD_COLUMN: pa.array(np.arange(count, count + len(records), dtype=np.int64)),
@@ -132,12 +136,21 @@ class JsonRows:
 
     @property
     def _given(self) -> list[str]:
-        marks = [MALFORMED_COLUMN, *([FILE_COLUMN] if self.with_marker else []), SPLIT_COLUMN, RECORD_COLUMN]
+        marks = [
+            MALFORMED_COLUMN,
+            TRUNCATED_COLUMN,
+            *([FILE_COLUMN] if self.with_marker else []),
+            SPLIT_COLUMN,
+            RECORD_COLUMN,
+        ]
         return [*self.names, *marks]
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The same rows for Spark. It is given columns by position, as it reads dots in names as something else."""
-        types = {column.name: column.spark_type for column in self.columns} | {MALFORMED_COLUMN: _MALFORMED_DDL}
+        types = {column.name: column.spark_type for column in self.columns} | {
+            MALFORMED_COLUMN: _MALFORMED_DDL,
+            TRUNCATED_COLUMN: "array<string>",
+        }
         given = self._given
         fields = [
             StructField(f"c{place}", DataType.fromDDL(types[name]) if name in types else LongType())

@@ -18,6 +18,7 @@ from hakiri_dagster.connectors.contract import (
     NO_LOOKBACK,
     RECORD_COLUMN,
     SPLIT_COLUMN,
+    TRUNCATED_COLUMN,
     Discovery,
     FileState,
     Known,
@@ -39,6 +40,7 @@ from hakiri_dagster.connectors.files.source_lines import Lookup
 from hakiri_dagster.connectors.files.splits import Splits, splits_of
 from hakiri_dagster.connectors.files.types import quoted
 from hakiri_dagster.errors import NothingThere, SourceError
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.arrivals import Stamp
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice, SourceFile
@@ -55,6 +57,7 @@ class FilesTable:
     columns: Mapping[str, str]
     label: str
     keeps_misfits: bool = False
+    sub_microseconds: SubMicroseconds = "warn"
     chunked_by_file: bool = field(default=True, init=False)
     tallies_itself: bool = field(default=False, init=False)
     slices_a_pass: int | None = field(default=None, init=False)
@@ -146,6 +149,7 @@ class FilesTable:
         frame = frame if rows.wanted is None else rows.wanted(bounds)
         names = [quoted(column.name) for column in schema.columns]
         marks = [MALFORMED_COLUMN] if rows.has_malformed else []
+        marks += [TRUNCATED_COLUMN] if TRUNCATED_COLUMN in frame.columns else []
         marks += [FILE_COLUMN] if len(states) > 1 else []
         marks += [SPLIT_COLUMN, RECORD_COLUMN] if rows.begins is not None else []
         return Reading(
@@ -193,7 +197,14 @@ class FilesTable:
             return {path: error for path, error in found if error is not None}
 
     def _format(self, format_: Format) -> FileFormat:
-        return file_format(format_, self.options, self.columns, self.label, keeps_misfits=self.keeps_misfits)
+        return file_format(
+            format_,
+            self.options,
+            self.columns,
+            self.label,
+            self.sub_microseconds,
+            keeps_misfits=self.keeps_misfits,
+        )
 
     def _format_of(self, states: Sequence[FileState]) -> Format:
         return self.options.format or format_of(states[0].path) or self.place.listing().format

@@ -11,21 +11,27 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.files.types import decimal_parts
+from hakiri_dagster.connectors.files.types import decimal_parts, is_timestamp
 
 DATE = r"\d{4,6}-\d{1,2}-\d{1,2}"
 CLOCK = r"[ T]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,9})?)?"
 ZONE = r" ?(Z|UTC|GMT|[+-]\d{1,2}(:?\d{2})?)"
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+SUB_MICROSECONDS = r"\.\d{6}0*[1-9]"
+_SHORTEST_WITH_NANOS = len("2024-1-2 3:4:5.0000001")
 NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """`failed` is None where nothing can fail: the text itself is the value."""
+    """`failed` is None where nothing can fail: the text itself is the value. `truncated` is true where a timestamp has
+    digits beyond microseconds, which `value` has not; None where it cannot have any."""
 
     value: Column
     failed: Column | None
+    truncated: Column | None = None
+    reason: str | None = None
+    """Why a value fails, where its type does not say it."""
 
 
 def parse(text: Column, spark_type: str) -> Parsed:
@@ -36,7 +42,14 @@ def parse(text: Column, spark_type: str) -> Parsed:
     value, allowed = trimmed.try_cast(spark_type), _allowed(trimmed, spark_type)
     # An empty text is no value of any type but text: `""` in a column of numbers means NULL.
     failed = (trimmed != "") & (value.isNull() | ~allowed)
-    return Parsed(F.when(allowed, value), failed)
+    return Parsed(F.when(allowed, value), failed, sub_microseconds(trimmed, spark_type))
+
+
+def sub_microseconds(text: Column, spark_type: str) -> Column | None:
+    """Return whether the text of a timestamp has digits beyond microseconds other than zeros."""
+    if not is_timestamp(spark_type):
+        return None
+    return F.coalesce((F.length(text) >= _SHORTEST_WITH_NANOS) & text.rlike(SUB_MICROSECONDS), F.lit(False))
 
 
 def _allowed(text: Column, spark_type: str) -> Column:

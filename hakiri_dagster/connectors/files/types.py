@@ -36,8 +36,8 @@ _POSTGRES = {
     "timestamptz": "timestamp",
     "timestamp with time zone": "timestamp",
 }
-_TEXTS = frozenset({"text", "varchar", "char", "character varying", "character", "citext", "bpchar", "name"})
 _PRECISION_OF_TIME = re.compile(r"^(timestamp(?:tz)?)\s*\(\s*\d\s*\)")
+_TEXTS = frozenset({"text", "varchar", "char", "character varying", "character", "citext", "bpchar", "name"})
 
 
 def declared_column(name: str, postgres_type: str) -> Column:
@@ -48,6 +48,10 @@ def declared_column(name: str, postgres_type: str) -> Column:
         return Column(name, decimal(int(numeric[1]), int(numeric[2] or 0)), native_type=postgres_type)
     plain = _PRECISION_OF_TIME.sub(r"\1", plain)
     return Column(name, _POSTGRES.get(plain, "string"), native_type=postgres_type)
+
+
+def is_timestamp(spark_type: str) -> bool:
+    return spark_type in ("timestamp", "timestamp_ntz")
 
 
 def decimal(precision: int, scale: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from typing import Any, Final
@@ -36,6 +36,7 @@ _MOMENT: Final = re.compile(
 _PLAIN_DATE: Final = r"^\d{4}-\d\d-\d\d$"
 _PLAIN_TIME: Final = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?$"
 _PLAIN_INSTANT: Final = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)$"
+_SUB_MICROSECOND: Final = r"\.\d{6}0*[1-9]"
 _PLAIN_WHOLE: Final = r"^-?\d{1,19}$"
 _PLAIN_NUMBER: Final = r"^-?\d+(\.\d+)?$"
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
@@ -50,10 +51,12 @@ Parse = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class TypedValues:
-    """`misfits`: which values are not of the column's type; None: all are. These are NULL in `values`."""
+    """`misfits`: which values are not of the column's type; None: all are. These are NULL in `values`. `truncated`:
+    which timestamps have lost digits beyond microseconds; None: none has."""
 
     values: pa.Array
     misfits: pa.BooleanArray | None = None
+    truncated: pa.BooleanArray | None = None
 
 
 def is_document(column: Column) -> bool:
@@ -113,7 +116,11 @@ def _scalars(raw: pa.LargeStringArray, kind: pa.DataType, null_values: Sequence[
             return _parsed_each(texts, kind, parse)
         if not at.is_floating(kind) or not pc.any(pc.is_inf(values)).as_py():
             return TypedValues(values)
-    return _parsed_each(texts, kind, parse)
+    found = _parsed_each(texts, kind, parse)
+    if not at.is_timestamp(kind):
+        return found
+    truncated = pc.and_(pc.fill_null(pc.match_substring_regex(texts, _SUB_MICROSECOND), False), found.values.is_valid())
+    return replace(found, truncated=truncated) if pc.any(truncated).as_py() else found
 
 
 def _contents(raw: pa.LargeStringArray, quoted: pa.BooleanArray) -> tuple[pa.LargeStringArray, pa.BooleanArray | None]:

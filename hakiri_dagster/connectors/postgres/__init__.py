@@ -9,6 +9,7 @@ from hakiri_dagster.connectors.contract import NO_NETWORK, NOTHING_SAID, Connect
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.postgres.config import SourceConfig, problems
 from hakiri_dagster.connectors.postgres.table import PostgresTable
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 
 
 class _Postgres:
@@ -28,6 +29,7 @@ class _Postgres:
         endpoint: Mapping[str, Any] = NOTHING_SAID,
         key: Sequence[str] = (),
         network: Network = NO_NETWORK,
+        sub_microseconds: SubMicroseconds = "warn",
     ) -> SourceTable:
         return PostgresTable(SourceConfig.of(config, hurried=network.hurried), name, label)
 

@@ -12,6 +12,7 @@ from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.settings import EndpointConfig, api_of, collection_of, cursor_params_of, hint_of
 from hakiri_dagster.connectors.rest.table import RestTable
 from hakiri_dagster.errors import SourceError
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.manifest.rest_spec import RestConfig
 
 
@@ -36,6 +37,7 @@ class _Rest:
         endpoint: Mapping[str, Any] = NOTHING_SAID,
         key: Sequence[str] = (),
         network: Network = NO_NETWORK,
+        sub_microseconds: SubMicroseconds = "warn",
     ) -> SourceTable:
         problems = self.check_config(config, name, path)
         if problems:
@@ -53,6 +55,7 @@ class _Rest:
             hint=hint_of(api, said, place),
             pages_a_segment=None if said.segments is None else said.segments.pages,
             needs_parents=said.explosion is not None and said.explosion.needs_parents,
+            sub_microseconds=sub_microseconds,
         )
 
 

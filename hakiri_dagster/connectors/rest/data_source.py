@@ -19,14 +19,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DataType, StructField, StructType
 
-from hakiri_dagster.connectors.contract import LINE_COLUMN, MALFORMED_COLUMN, ONWARD_COLUMN, UNSEEN_COLUMN
+from hakiri_dagster.connectors.contract import (
+    LINE_COLUMN,
+    MALFORMED_COLUMN,
+    ONWARD_COLUMN,
+    TRUNCATED_COLUMN,
+    UNSEEN_COLUMN,
+)
 from hakiri_dagster.connectors.json.raw_text import Record
-from hakiri_dagster.connectors.json.row_reader import MALFORMED_TYPE, RowReader
+from hakiri_dagster.connectors.json.row_reader import MALFORMED_TYPE, TRUNCATED_TYPE, RowReader
 from hakiri_dagster.connectors.network import Network
 from hakiri_dagster.connectors.rest.api import Api, Pairs
 from hakiri_dagster.connectors.rest.client import Client
 from hakiri_dagster.connectors.rest.orders import Order
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, walked
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.arrow_types import arrow_type
 from hakiri_dagster.planning.chunks import Part
 from hakiri_dagster.planning.columns import Column
@@ -37,6 +44,7 @@ _MARKS: Final = pa.schema(
     [
         (WALK, pa.int32()),
         (UNSEEN_COLUMN, pa.list_(pa.string())),
+        (TRUNCATED_COLUMN, TRUNCATED_TYPE),
         (ONWARD_COLUMN, pa.string()),
         (MALFORMED_COLUMN, MALFORMED_TYPE),
         (LINE_COLUMN, pa.string()),
@@ -45,7 +53,7 @@ _MARKS: Final = pa.schema(
 """What is long comes last: what is short would wait behind it in a buffer of the worker's, and the page with it, until
 the next page has come."""
 _MARKS_DDL: Final = (
-    "int", "array<string>", "string", "struct<line:string,reason:string,readable:boolean>", "string",
+    "int", "array<string>", "array<string>", "string", "struct<line:string,reason:string,readable:boolean>", "string",
 )  # fmt: skip
 _SECRET_OPTION: Final = "secret_work"
 """Spark masks options that are called so."""
@@ -71,6 +79,7 @@ class Work:
     collection: Collection
     walks: tuple[Walk, ...]
     columns: tuple[Column, ...]
+    sub_microseconds: SubMicroseconds = "warn"
 
     @property
     def row_types(self) -> StructType:
@@ -116,7 +125,7 @@ class _PageRows:
 
     def __init__(self, walk: int, work: Work) -> None:
         self._walk = walk
-        self._reader = RowReader(work.columns, lenient_names=True)
+        self._reader = RowReader(work.columns, lenient_names=True, sub_microseconds=work.sub_microseconds)
         self._columns = frozenset(column.name for column in work.columns)
         self._types = [arrow_type(column.spark_type) for column in work.columns]
 
@@ -140,6 +149,7 @@ class _PageRows:
             [
                 pa.repeat(pa.scalar(self._walk, pa.int32()), len(records)),
                 pa.array([_unseen(record, self._columns) for record in records], pa.list_(pa.string())),
+                rows.truncated,
                 pa.nulls(len(records), pa.string()),
                 rows.malformed,
                 pa.array([record.text for record in records], pa.string()),

@@ -19,6 +19,7 @@ from hakiri_dagster.connectors.contract import (
     NO_LOOKBACK,
     ONWARD_COLUMN,
     SLICE_COLUMN,
+    TRUNCATED_COLUMN,
     UNSEEN_COLUMN,
     Discovery,
     FileState,
@@ -41,6 +42,7 @@ from hakiri_dagster.connectors.rest.samples import Sample, Seen, seen
 from hakiri_dagster.connectors.rest.silent_parts import answers_of_parts, is_silence
 from hakiri_dagster.connectors.rest.walk import Collection, Stretch, first_page
 from hakiri_dagster.errors import HakiriError, HeldBack, SourceError
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import CursorRange, Interval, Part, Segment, Slice
 from hakiri_dagster.planning.columns import SourceSchema
@@ -69,6 +71,7 @@ class RestTable:
     hint: BackfillHint = MONOTONIC
     pages_a_segment: int | None = None
     needs_parents: bool = False
+    sub_microseconds: SubMicroseconds = "warn"
     text_format: bool = field(default=True, init=False)
     chunked_by_file: bool = field(default=False, init=False)
     tallies_itself: bool = field(default=False, init=False)
@@ -206,10 +209,11 @@ class RestTable:
 
     def _rows(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk], *kept: str) -> DataFrame:
         """`kept`: what comes along with the columns."""
-        pages = pages_of(spark, Work(self.api, self.network, self.collection, tuple(walks), schema.columns))
+        work = Work(self.api, self.network, self.collection, tuple(walks), schema.columns, self.sub_microseconds)
+        pages = pages_of(spark, work)
         rows = pages.coalesce(self.max_connections) if len(walks) > self.max_connections else pages
         names = [quoted(column.name) for column in schema.columns]
-        return rows.select(*names, MALFORMED_COLUMN, *kept, UNSEEN_COLUMN)
+        return rows.select(*names, MALFORMED_COLUMN, *kept, UNSEEN_COLUMN, TRUNCATED_COLUMN)
 
     def _walk(self, one: Range, by: Cursor, slices: Sequence[Slice]) -> Walk:
         assert self.asked is not None, "only ranges of a cursor are asked for"
@@ -280,7 +284,8 @@ def _within(rows: DataFrame, schema: SourceSchema, by: Cursor, ranges: Sequence[
     malformed = F.when(by.has_position, F.col(MALFORMED_COLUMN)).otherwise(unplaced)
     wanted = [_of(by, walk, [interval for _, interval in one.slices]) for walk, one in enumerate(ranges)]
     inside = reduce(Column.__or__, wanted) if wanted else F.lit(False)
-    marks = [malformed.alias(MALFORMED_COLUMN), F.col(UNSEEN_COLUMN)]
+    counted = [F.col(name) for name in (UNSEEN_COLUMN, TRUNCATED_COLUMN) if name in rows.columns]
+    marks = [malformed.alias(MALFORMED_COLUMN), *counted]
     if told and ranges:
         marks.append(_slice_of(by, ranges).alias(SLICE_COLUMN))
     names = [quoted(column.name) for column in schema.columns]

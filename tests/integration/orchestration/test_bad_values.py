@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 
+import dagster as dg
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -39,6 +40,31 @@ class TestValues:
         assert (told["rows"], told["quarantined"], told["error"]) == (1, 1, None)
         assert shop.rows("SELECT \"row\"->>'name' FROM hakiri.quarantine_shop_orders") == [("a\\u0000b",)]
         assert shop.column("orders", "name") == ["ok"]
+
+    def test_timestamps_that_are_cut_are_counted_once_for_all_chunks_and_on_each_event(self, csv_shop: Declare) -> None:
+        shop = csv_shop(path="data/orders/")
+        shop.file("data/orders/a.csv", "id,at\n1,2024-05-06 07:08:09.1234567\n2,2024-05-06 07:08:09.1234560\n")
+        shop.file("data/orders/b.csv", "id,at\n3,2024-05-06 07:08:09.1234567\n4,2024-05-06 07:08:09.123456001\n")
+        warnings = shop.apply()["orders"]["warnings"]
+        told = [warning for warning in warnings if "beyond microseconds" in warning]
+        assert [warning.partition(";")[0] for warning in told] == [
+            "3 timestamp(s) had digits beyond microseconds, which were cut: `at` (3)"
+        ]
+        records = shop.instance.fetch_materializations(dg.AssetKey(["shop", "orders"]), limit=10).records
+        counts = [record.asset_materialization.metadata.get("timestamps_truncated") for record in records]
+        assert sorted(count.value["at"] for count in counts if count is not None) == [1, 2]
+        assert shop.column("orders", "at") == [datetime(2024, 5, 6, 7, 8, 9, 123456)] * 4
+
+    def test_rows_with_timestamps_that_would_be_cut_are_quarantined_where_that_is_declared(
+        self, csv_shop: Declare
+    ) -> None:
+        shop = csv_shop(load={"sub_microseconds": "quarantine"})
+        shop.file("data/orders.csv", "id,at\n1,2024-05-06 07:08:09.1234567\n2,2024-05-06 07:08:09.1234560\n")
+        told = shop.apply()["orders"]
+        assert (told["rows"], told["quarantined"], told["error"]) == (1, 1, None)
+        assert shop.rows(KEPT) == [("malformed", "`at` has digits beyond microseconds")]
+        kept = shop.rows("SELECT \"row\"->>'line' FROM hakiri.quarantine_shop_orders")
+        assert kept == [("1,2024-05-06 07:08:09.1234567",)]
 
     def test_nul_bytes_within_lists_and_structs_are_found(self, shop: ShopProject) -> None:
         rows = pa.table({"id": [1, 2, 3], "l": [["x\0"], ["y"], ["z"]], "s": [{"k": "v"}, {"k": "v\0"}, {"k": "v"}]})

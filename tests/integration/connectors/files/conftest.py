@@ -13,8 +13,16 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 
-from hakiri_dagster.connectors.contract import MALFORMED_COLUMN, Discovery, Known, Reading, SourceTable
+from hakiri_dagster.connectors.contract import (
+    MALFORMED_COLUMN,
+    TRUNCATED_COLUMN,
+    Discovery,
+    Known,
+    Reading,
+    SourceTable,
+)
 from hakiri_dagster.connectors.files.connector import FILES
+from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.chunks import Bounds, Chunk, Slice, WholeTable
 
 LABEL = "shop/orders"
@@ -27,6 +35,7 @@ class Source:
     spark_starts: int = 0
     config: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
+    sub_microseconds: SubMicroseconds = "warn"
 
     def write(self, name: str, contents: str | bytes) -> Path:
         path = self.folder / "orders" / name
@@ -36,7 +45,14 @@ class Source:
 
     def table(self, path: str | None = None) -> SourceTable:
         config = {"path": str(self.folder), **self.config}
-        return FILES.table(config=config, name="orders", path=path, columns=self.columns, label=LABEL)
+        return FILES.table(
+            config=config,
+            name="orders",
+            path=path,
+            columns=self.columns,
+            label=LABEL,
+            sub_microseconds=self.sub_microseconds,
+        )
 
     def discover(self, *, cursor: str | None = None, known: Known | None = None) -> Discovery:
         return self.table().discover(cursor=cursor, known=known or Known(), spark=self._start)
@@ -67,6 +83,12 @@ class Source:
     def reasons(self, found: Discovery | None = None) -> set[str]:
         frame = self.read(found or self.discover()).frame
         return {row[MALFORMED_COLUMN].reason for row in frame.collect() if _malformed(row)}
+
+    def truncated(self, found: Discovery | None = None) -> Counter[str]:
+        """How many values of each column are marked as cut."""
+        frame = self.read(found or self.discover()).frame
+        marked = [row[TRUNCATED_COLUMN] for row in frame.collect()] if TRUNCATED_COLUMN in frame.columns else []
+        return Counter(name for names in marked if names for name in names)
 
     def types(self, found: Discovery | None = None) -> dict[str, str]:
         schema = (found or self.discover()).schema
