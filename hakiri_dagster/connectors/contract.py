@@ -145,6 +145,9 @@ class Reading:
     None: nobody but Spark can."""
 
     direct: DirectRows | None = None
+    warnings: tuple[str, ...] = ()
+    """About values that are not read as they are in the source."""
+
     explain: Callable[[Exception], HakiriError | None] = _unexplained
     """An error of Spark's while it runs the frame, in the source's words; None if it is not about the source."""
 

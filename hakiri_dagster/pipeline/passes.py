@@ -128,6 +128,8 @@ def staged(way: Way, survey: Survey, target: Target, group: Sequence[ClaimedSlic
     with translate_spark_errors():
         spark = way.spark()
         reading = survey.read(spark, [claim.slice for claim in group], tallied=_reconciles(way.table))
+    for warning in reading.warnings:
+        way.observer.warned(way.table, warning)
     try:
         splitter = Splitter.of(
             [claim.slice.bounds for claim in group], {file.path: file.marker for file in reading.files}

@@ -9,9 +9,18 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from hakiri_dagster.connectors.files.orc_times import (
+    BEFORE_1582,
+    BEFORE_1970,
+    FIRST_GREGORIAN_DAY,
+    orc_nanoseconds,
+    orc_timestamp,
+)
 from hakiri_dagster.connectors.files.types import decimal, quoted
 
-Conversion = Literal["none", "absent", "nanos", "nanos_utc", "time", "json", "uuid"]
+Conversion = Literal[
+    "none", "absent", "nanos", "nanos_utc", "int96", "orc", "orc_java", "orc_date", "time", "json", "uuid"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,12 @@ class FileColumn:
 
     @property
     def has_nanoseconds(self) -> bool:
-        return self.conversion in ("nanos", "nanos_utc")
+        return self.conversion in ("nanos", "nanos_utc", "orc", "orc_java")
+
+    @property
+    def may_be_misread(self) -> bool:
+        """Some values cannot be told for certain: `misread` says which."""
+        return self.conversion in ("orc", "orc_date")
 
 
 _PLAIN = {
@@ -88,7 +102,7 @@ def alike_in_spark(arrow: pa.DataType) -> bool:
 def converted(column: FileColumn) -> Column:
     value = F.col(quoted(column.name))
     match column.conversion:
-        case "none":
+        case "none" | "int96" | "orc_date":
             return value
         case "absent":
             return F.lit(None).cast(column.spark_type)
@@ -96,10 +110,12 @@ def converted(column: FileColumn) -> Column:
             return F.timestamp_micros(_floored_micros(value))
         case "nanos":
             return _epoch() + F.make_dt_interval(secs=_seconds(_floored_micros(value)))
+        case "orc" | "orc_java":
+            return orc_timestamp(value, by_java=column.conversion == "orc_java")
         case "time":
             return F.substring((_epoch() + F.make_dt_interval(secs=_seconds(value))).cast("string"), 12, 15)
         case "json":
-            return F.to_json(value)
+            return as_json(value)
         case "uuid":
             return F.regexp_replace(F.lower(F.hex(value)), "^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-")
         case other:
@@ -113,6 +129,18 @@ def truncates(column: FileColumn) -> Column | None:
     return F.coalesce(_beyond_micros(column) != 0, F.lit(False))
 
 
+def misread(column: FileColumn) -> tuple[Column, str] | None:
+    """Return which values cannot be told for certain, and why; None for a column that has none of these."""
+    value = F.col(quoted(column.name))
+    match column.conversion:
+        case "orc":
+            return F.coalesce((value < 0) & (orc_nanoseconds(value) != 0), F.lit(False)), BEFORE_1970
+        case "orc_date":
+            return F.coalesce(value < FIRST_GREGORIAN_DAY, F.lit(False)), BEFORE_1582
+        case _:
+            return None
+
+
 def with_nanoseconds(column: FileColumn) -> Column:
     """Return the text of a timestamp with all of its digits, for a column that the manifest declares as text."""
     whole = converted(column)
@@ -123,7 +151,16 @@ def with_nanoseconds(column: FileColumn) -> Column:
 
 
 def _beyond_micros(column: FileColumn) -> Column:
-    return F.pmod(F.col(quoted(column.name)), F.lit(1000))
+    value = F.col(quoted(column.name))
+    return F.pmod(value if column.conversion in ("nanos", "nanos_utc") else orc_nanoseconds(value), F.lit(1000))
+
+
+def as_json(value: Column) -> Column:
+    """Return a nested value as JSON with all that it holds; by itself Spark leaves out NULLs and cuts times to
+    milliseconds."""
+    fraction = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+    options = {"ignoreNullFields": "false", "timestampFormat": f"{fraction}XXX", "timestampNTZFormat": fraction}
+    return F.to_json(value, options)
 
 
 def _floored_micros(nanos: Column) -> Column:

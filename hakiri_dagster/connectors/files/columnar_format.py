@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -13,11 +13,14 @@ from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.footers import Footer, read_footers
 from hakiri_dagster.connectors.files.format_contract import FoundSchema, Look, Rows, Statistics, WantedRows
 from hakiri_dagster.connectors.files.formats import Format
+from hakiri_dagster.connectors.files.int96 import count_sub_microseconds
 from hakiri_dagster.connectors.files.parquet_parts import parquet_parts
 from hakiri_dagster.connectors.files.schemas import alike_names, merged_columns, unknown_declared
 from hakiri_dagster.connectors.files.types import is_number
+from hakiri_dagster.errors import SourceError
 from hakiri_dagster.manifest.load_spec import SubMicroseconds
-from hakiri_dagster.planning.columns import SourceSchema, left_out
+from hakiri_dagster.planning.arrow_types import declares_precision
+from hakiri_dagster.planning.columns import Column, SourceSchema, left_out
 
 _MOST_WARNINGS = 10
 
@@ -52,9 +55,29 @@ class ColumnarFormat:
         def direct(wanted: WantedRows) -> DirectRows | None:
             return parquet_parts(footers, schema.columns, wanted, self.label)
 
+        warnings = tuple(self._int96_warnings(footers, schema.columns))
         fails = casts_may_fail(footers, schema.columns)
         fails |= self.sub_microseconds == "quarantine" and may_truncate(footers, schema.columns)
-        return Rows(frame, has_malformed=fails, direct=direct)
+        return Rows(frame, has_malformed=fails, direct=direct, warnings=warnings)
+
+    def _int96_warnings(self, footers: Sequence[Footer], columns: Sequence[Column]) -> Iterator[str]:
+        """Warn of 96-bit timestamps that Spark cuts to microseconds, or refuse their file: Spark cannot tell its rows
+        apart by them."""
+        wanted = {column.name for column in columns if not declares_precision(column)}
+        int96 = {
+            footer.path: [c.name for c in footer.columns if c.conversion == "int96" and c.name in wanted]
+            for footer in footers
+        }
+        for path, counts in count_sub_microseconds({path: names for path, names in int96.items() if names}).items():
+            listed = ", ".join(f"`{name}` ({count:,})" for name, count in sorted(counts.items()))
+            if self.sub_microseconds == "quarantine":
+                raise SourceError(
+                    f"{path}: 96-bit timestamps have digits beyond microseconds: {listed}",
+                    where=self.label,
+                    hint="their rows cannot be quarantined one by one; write 64-bit timestamps, declare `timestamp(6)` "
+                    'under `columns`, or set `load.sub_microseconds = "warn"`',
+                )
+            yield f"{path}: 96-bit timestamps had digits beyond microseconds, which were cut: {listed}"
 
     def statistics(self, paths: Sequence[str], cursor: Cursor, /) -> Statistics:
         return {

@@ -11,7 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN
 from hakiri_dagster.connectors.files import frames
-from hakiri_dagster.connectors.files.arrow_types import FileColumn, converted, truncates, with_nanoseconds
+from hakiri_dagster.connectors.files.arrow_types import (
+    FileColumn,
+    as_json,
+    converted,
+    misread,
+    truncates,
+    with_nanoseconds,
+)
 from hakiri_dagster.connectors.files.footers import Footer
 from hakiri_dagster.connectors.files.formats import Format
 from hakiri_dagster.connectors.files.markers import file_marker
@@ -60,7 +67,7 @@ def _read(
     raw = frames.reader(spark).schema(schema).format(format_).load(paths)
     values = [(column, _value(column, present)) for column in columns]
     found = frames.typed_columns(values, on_sub_microseconds, marks_truncated=marks_truncated)
-    row = F.to_json(F.struct(*[F.col(quoted(name)) for name in present]))
+    row = as_json(F.struct(*[F.col(quoted(name)) for name in present]))
     return raw.select(
         *found.values,
         frames.malformed(row, None, found.misfits) if found.misfits else frames.none_malformed(),
@@ -73,6 +80,17 @@ def _value(column: SchemaColumn, present: Mapping[str, FileColumn]) -> Parsed:
     source = present.get(column.name)
     if source is None:
         return Parsed(F.lit(None).cast(column.spark_type), None)
+    parsed, doubtful = _converted(source, column), misread(source)
+    if doubtful is None:
+        return parsed
+    failed, reason = doubtful
+    value = F.when(~failed, parsed.value)
+    if parsed.failed is not None:
+        return replace(parsed, value=value, failed=failed | parsed.failed)
+    return replace(parsed, value=value, failed=failed, reason=reason)
+
+
+def _converted(source: FileColumn, column: SchemaColumn) -> Parsed:
     value, truncated = converted(source), truncates(source)
     if source.spark_type == column.spark_type:
         return Parsed(value, None, truncated)
@@ -89,13 +107,23 @@ def _declared(value: Column, source_type: str, declared_type: str) -> Parsed:
     if source_type == "string":
         return parse(value, declared_type)
     if declared_type == "string":
-        nested = source_type.startswith(("struct", "array"))
-        return Parsed(F.to_json(value) if nested else value.cast("string"), None)
+        return _as_text(value, source_type)
     cast = value.try_cast(declared_type)
     failed = value.isNotNull() & cast.isNull()
-    if is_number(source_type) and is_number(declared_type):
+    narrows = is_timestamp(source_type) and declared_type == "date"
+    if narrows or (is_number(source_type) and (is_number(declared_type) or declared_type == "boolean")):
         failed = failed | (value.isNotNull() & (cast.try_cast(source_type) != value))
     return Parsed(F.when(~F.coalesce(failed, F.lit(False)), cast), failed)
+
+
+def _as_text(value: Column, source_type: str) -> Parsed:
+    if source_type.startswith(("struct", "array")):
+        return Parsed(as_json(value), None)
+    text = value.cast("string")
+    if source_type != "binary":
+        return Parsed(text, None)
+    failed = F.coalesce(~F.is_valid_utf8(text), F.lit(False))
+    return Parsed(F.when(~failed, text), failed, reason="is no UTF-8")
 
 
 def may_truncate(footers: Iterable[Footer], columns: Sequence[SchemaColumn]) -> bool:
@@ -111,7 +139,8 @@ def may_truncate(footers: Iterable[Footer], columns: Sequence[SchemaColumn]) -> 
 def casts_may_fail(footers: Iterable[Footer], columns: Sequence[SchemaColumn]) -> bool:
     types = {column.name: column.spark_type for column in columns}
     return any(
-        column.name in types and widened(column.spark_type, types[column.name]) != types[column.name]
+        column.name in types
+        and (column.may_be_misread or widened(column.spark_type, types[column.name]) != types[column.name])
         for layout in {footer.columns for footer in footers}
         for column in layout
         if column.conversion != "absent"

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from hakiri_dagster.connectors.files.arrow_types import FileColumn, file_column
 from hakiri_dagster.connectors.files.formats import Format
+from hakiri_dagster.connectors.files.orc_times import JAVA_WRITER, SECONDS_TYPE
 from hakiri_dagster.errors import SourceError
 
 _THREADS = min(8, 2 * (os.cpu_count() or 1))
@@ -83,24 +84,27 @@ def _parquet_column(field: pa.Field, int96: set[str], path: str, label: str) -> 
     if field.name in int96:
         # Spark's and Hive's old timestamps: instants, though nothing in the file says so.
         if pa.types.is_timestamp(field.type):
-            return FileColumn(field.name, "timestamp", "timestamp")
+            return FileColumn(field.name, "timestamp", "timestamp", "int96")
         raise _unsupported(field, path, label)
     return _column(field, path, label)
 
 
 def _orc(path: str, label: str) -> Footer:
     file = orc.ORCFile(path)
-    columns = tuple(_orc_column(field, path, label) for field in file.schema)
+    by_java = file.writer == JAVA_WRITER
+    columns = tuple(_orc_column(field, path, label, by_java=by_java) for field in file.schema)
     return Footer(path, _unique(columns, path, label), file.nrows, None)
 
 
-def _orc_column(field: pa.Field, path: str, label: str) -> FileColumn:
+def _orc_column(field: pa.Field, path: str, label: str, *, by_java: bool) -> FileColumn:
     """Spark reads every timestamp of ORC as an instant, and writes its own zoneless ones as numbers."""
     declared = (field.metadata or {}).get(b"spark.sql.catalyst.type")
     if declared == b"timestamp_ntz":
         return FileColumn(field.name, "timestamp_ntz", "timestamp_ntz")
     if pa.types.is_timestamp(field.type):
-        return FileColumn(field.name, "timestamp", "timestamp")
+        return FileColumn(field.name, SECONDS_TYPE, "timestamp", "orc_java" if by_java else "orc")
+    if pa.types.is_date(field.type) and not by_java:
+        return FileColumn(field.name, "date", "date", "orc_date")
     return _column(field, path, label)
 
 

@@ -75,11 +75,12 @@ def _only_by_spark(_wanted: WantedRows) -> None: ...
 class Rows:
     """`frame`: the schema's columns, MALFORMED_COLUMN, FILE_COLUMN. `direct`: at least the wanted rows,
     without Spark's reader, where that gives the same values. `begins`, where the format has lines: the frame has
-    SPLIT_COLUMN and RECORD_COLUMN as well."""
+    SPLIT_COLUMN and RECORD_COLUMN as well. `warnings` are about values that are changed."""
 
     frame: DataFrame
     has_malformed: bool
     direct: Direct = _only_by_spark
+    warnings: tuple[str, ...] = ()
     begins: Begins | None = None
     narrowed: Narrowed | None = None
     wanted: Callable[[WantedRows], DataFrame] | None = None

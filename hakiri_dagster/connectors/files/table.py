@@ -157,6 +157,7 @@ class FilesTable:
             schema=schema,
             files=tuple(origin_of(state) for state in states),
             has_malformed=rows.has_malformed,
+            warnings=rows.warnings,
             direct=rows.direct(bounds),
             explain=partial(explain_read_error, label=self.label),
             lines=self._lines(rows, states, schema, cursor, condition),

@@ -106,6 +106,29 @@ def test_a_declared_type_reconciles_files_and_sets_aside_what_does_not_fit(sourc
     assert source.malformed(found) == ['{"id":"two"}', '{"id":1099511627776}', '{"id":3.5}']
 
 
+def test_a_declared_type_cuts_no_time_of_day_no_number_and_no_byte(source, values):
+    source.columns = {"day": "date", "flag": "boolean", "name": "text"}
+    put(
+        source,
+        "a.parquet",
+        {
+            "day": pa.array([datetime(2024, 5, 6), MOMENT, None, None], pa.timestamp("us")),
+            "flag": [1, 0, 2, None],
+            "name": [b"\xc3\xa9", None, None, b"a\xff"],
+        },
+    )
+    found = source.discover()
+    assert [tuple(row)[:3] for row in source.rows(found)] == [(date(2024, 5, 6), True, "é")]
+    assert source.reasons(found) == {"`day` is no date", "`flag` is no boolean", "`name` is no UTF-8"}
+
+
+def test_json_of_maps_keeps_nulls_and_microseconds(source):
+    item = pa.struct([("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us")), ("none", pa.int32())])
+    put(source, "a.parquet", {"c": pa.array([[("k", (MOMENT, MOMENT, None))]], pa.map_(pa.string(), item))})
+    expected = '{"k":{"at":"2024-05-06T07:08:09.123456Z","local":"2024-05-06T07:08:09.123456","none":null}}'
+    assert [row.c for row in source.rows()] == [expected]
+
+
 def test_a_declared_type_without_a_meaning_for_the_column_is_refused(source):
     source.columns = {"id": "boolean"}
     put(source, "a.parquet", {"id": [date(2024, 1, 1)]})
@@ -160,7 +183,7 @@ def test_orc_files_are_read(source):
     orc.write_table(pa.table(table), path)
     found = source.discover(cursor="at")
     assert source.types(found) == {"id": "int", "at": "timestamp", "d": "decimal(3,2)"}
-    assert tuple(source.rows(found)[0]) == (1, MOMENT, Decimal("1.25"))
+    assert tuple(source.rows(found)[0])[:3] == (1, MOMENT, Decimal("1.25"))
     assert found.extent.upper == int(MOMENT.replace(tzinfo=UTC).timestamp() * 1_000_000)
 
 

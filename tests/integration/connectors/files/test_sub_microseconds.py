@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hakiri_dagster.errors import SourceError
+
 NANOS = [1_714_979_289_123_456_789, 1_714_979_289_123_456_000, -1, None, 1_714_979_289_000_000_100]
 """Three of them have digits beyond microseconds."""
 TEXTS = [
@@ -17,6 +19,7 @@ TEXTS = [
     "",
     "2024-05-06 07:08:09.0000001",
 ]
+FAR = datetime(9999, 12, 31)
 CUT = sorted(
     [
         datetime(2024, 5, 6, 7, 8, 9, 123456),
@@ -93,3 +96,21 @@ def test_files_with_and_without_nanoseconds_are_read_together(source):
         pq.write_table(pa.table({"at": pa.array([1_001], pa.timestamp(unit))}), source.write(f"{name}.parquet", b""))
     assert source.truncated() == {"at": 1}
     assert len(source.rows()) == 2
+
+
+def int96(source, name, nanos):
+    columns = {"at": pa.array(nanos, pa.timestamp("ns")), "far": pa.array([FAR] * len(nanos), pa.timestamp("us"))}
+    pq.write_table(pa.table(columns), source.write(name, b""), use_deprecated_int96_timestamps=True)
+
+
+def test_old_96_bit_timestamps_are_counted_by_file_as_spark_cannot_tell_their_rows_apart(source):
+    int96(source, "a.parquet", NANOS)
+    int96(source, "b.parquet", [1_000])
+    reading = source.read(source.discover())
+    (warning,) = reading.warnings
+    assert warning.endswith("a.parquet: 96-bit timestamps had digits beyond microseconds, which were cut: `at` (3)")
+    source.sub_microseconds = "quarantine"
+    with pytest.raises(SourceError, match=r"a\.parquet: 96-bit timestamps have digits beyond microseconds: `at` \(3\)"):
+        source.read(source.discover())
+    source.columns = {"at": "timestamptz(6)"}
+    assert source.read(source.discover()).warnings == ()
