@@ -16,6 +16,8 @@ from psycopg.conninfo import conninfo_to_dict
 from hakiri_dagster.cli.apply_command import apply as apply_command
 from hakiri_dagster.cli.explain import document
 from hakiri_dagster.cli.plan_command import plan as plan_command
+from hakiri_dagster.cli.rename_command import rename as rename_command
+from hakiri_dagster.engine.embedded_postgres import Server
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.orchestration.renamed_assets import move_asset
 from hakiri_dagster.pipeline.renaming import Renamed, parse_rename, rename_loads
@@ -97,17 +99,42 @@ def test_a_new_name_is_refused_until_what_was_loaded_is_renamed(shop: ShopProjec
     assert rename(shop, old, new) is None  # there is nothing left to do
 
 
-def test_commands_end_with_the_exit_codes_of_refusals_and_wrong_calls(
-    shop: ShopProject, capsys: pytest.CaptureFixture[str]
+def test_the_commands_refuse_rename_and_then_have_nothing_to_do(
+    shop: ShopProject,
+    postgres_server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    loaded(shop)
+    postgres_server.ensure_database("dagster_of_renames")
+    monkeypatch.setenv("HAKIRI_DAGSTER_URL", postgres_server.url("dagster_of_renames"))
+    monkeypatch.setenv("DAGSTER_HOME", "")  # the commands set both, and they are put back
+    monkeypatch.setenv("HAKIRI_PROJECT", "")
+
+    def answer(command: Callable[[], int], code: int) -> Any:
+        assert command() == code
+        return json.loads(capsys.readouterr().out)
+
+    def apply() -> int:
+        return apply_command(shop.root, [], as_json=True, parallelism=None)
+
+    declare(shop)
+    shop.file("data/orders/a.csv", order_lines((1, "2024-01-01", "9.50"), (2, "2024-01-02", "x")))
+    shop.file("data/orders/b.csv", order_lines((3, "2024-01-03", "2.00")))
+    answer(apply, 0)
     declare(shop, "shop")
-    assert (plan_command(shop.root, [], as_json=False), "! refused: raw.orders holds" in capsys.readouterr().out) == (
-        1,
-        True,
-    )
-    assert apply_command(shop.root, [], as_json=True, parallelism=None) == 1
-    assert json.loads(capsys.readouterr().out)["pipelines"][0]["tables"][0]["rows"] == 0
+    assert plan_command(shop.root, [], as_json=False) == 1
+    assert "! refused: raw.orders holds 3 row(s)" in capsys.readouterr().out
+    assert answer(apply, 1)["pipelines"][0]["tables"][0]["rows"] == 0
+    renamed = answer(lambda: rename_command(shop.root, "tea", "shop", as_json=True), 0)
+    (table,) = renamed["tables"]
+    assert (table["loads"], table["chunks_shown"], table["warnings"]) == (2, 2, [])
+    assert answer(lambda: plan_command(shop.root, [], as_json=True, partitions=True), 0)["converged"]
+    assert answer(lambda: rename_command(shop.root, "tea", "shop", as_json=True), 0)["renamed"] is False
+    assert ids(shop) == [1, 2, 3]
+
+
+def test_wrong_calls_of_rename_say_what_to_do_and_exit_with_2(shop: ShopProject) -> None:
+    declare(shop, "shop")
     for old, new, message in (
         ("tea", "coffee", "no manifest declares `coffee`"),
         ("tee", "shop", "nothing was ever loaded as `tee`"),
