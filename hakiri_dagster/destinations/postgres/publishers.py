@@ -81,14 +81,17 @@ WHERE target = %s AND pipeline_id = %s AND table_name = %s AND superseded_by IS 
 
 
 def read_publishers(connection: Connection, table: Table, ours: ProjectIdentity) -> TargetPublishers:
-    """Return who has published the rows that the target holds. An empty or missing target has no publishers."""
+    """Return who has published the rows that the target holds. Of an empty target that is only another project with
+    the same names, and a missing target has no publishers."""
     if connection.execute("SELECT to_regclass('hakiri.publisher')").fetchone() == (None,):
         return TargetPublishers()
     target, recorded = target_of(table), recorded_project(connection, table)
     found = connection.execute(_LIVE + _PUBLISHERS, {"target": target}).fetchall()
     doubtful = [row for row in found if _is_doubtful(row, table, ours)]
-    if not doubtful or not _holds_rows(connection, table):
+    if not doubtful or catalog.find(connection, table.target_schema, table.target_name) is None:
         return TargetPublishers(recorded)
+    if not _holds_rows(connection, table):  # entries of the table's own name would still count as published by it
+        doubtful = [row for row in doubtful if row[:2] == (table.pipeline_id, table.name)]
     return TargetPublishers(recorded, tuple(_publisher(connection, target, row) for row in doubtful))
 
 
@@ -136,7 +139,8 @@ def record_project(connection: Connection, table: Table, claim: ProjectClaim) ->
         return
     lock_target(connection, table)
     published = (table.pipeline_id, table.name) in _live(connection, table)
-    if seen is not None and published and not claim.rows_seen:
+    exists = catalog.find(connection, table.target_schema, table.target_name) is not None
+    if seen is not None and published and exists and not claim.rows_seen:
         raise _overtaken(table, f"the project {seen} has published to the target")
     values = {
         **_of(table),

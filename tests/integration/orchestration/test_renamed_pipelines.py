@@ -249,11 +249,22 @@ def test_a_target_that_another_project_publishes_to_is_refused(shop: ShopProject
     assert "hakiri pipeline rename" not in answer["refused"][0]
     assert answer["refused"][0] in other.apply()["orders"]["error"]
     assert ids(shop) == [1, 2, 3]
-    declare(shop)
     assert plan(shop)["verdict"] == "nothing"
     declare(other, path=path, load={**APPEND, "adopt": True})
     assert (other.apply()["orders"]["error"], ids(shop)) == (None, [1, 2, 3, 9])
     assert plan(shop)["verdict"] == "refused"
+
+
+def test_a_target_that_another_project_has_left_empty_or_dropped(shop: ShopProject) -> None:
+    """Its entries in the ledger have the names of this project's chunks, so an empty target is not enough."""
+    shop.file("manifests/hakiri.toml", '[project]\nid = "one"\n')
+    loaded(shop)
+    shop.file("manifests/hakiri.toml", '[project]\nid = "two"\n')
+    shop.execute("TRUNCATE raw.orders")
+    assert plan(shop)["verdict"] == "refused"
+    shop.execute("DROP TABLE raw.orders")
+    assert (shop.apply()["orders"]["error"], ids(shop)) == (None, [1, 2, 3])
+    assert plan(shop)["verdict"] == "nothing"
 
 
 def in_another_folder(shop: ShopProject, name: str) -> ShopProject:
