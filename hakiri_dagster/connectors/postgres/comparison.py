@@ -96,10 +96,11 @@ class SourceComparison:
             for name, text, native in zip(names, wanted, natives, strict=True)
         ]
         statement = sql.SQL(
-            "SELECT count(*) FROM unnest({}) AS wanted({}) WHERE EXISTS (SELECT FROM {} AS stored WHERE {})"
+            "SELECT count(*) FROM ROWS FROM ({}) AS wanted({}) WHERE EXISTS (SELECT FROM {} AS stored WHERE {})"
         ).format(
             sql.SQL(", ").join(
-                sql.SQL("{}::text[]").format(sql.Literal(list(texts))) for texts in zip(*keys, strict=True)
+                sql.SQL("pg_catalog.unnest({}::text[])").format(sql.Literal(list(texts)))
+                for texts in zip(*keys, strict=True)
             ),
             sql.SQL(", ").join(sql.Identifier(f"key_{index}") for index in range(len(names))),
             self.table,

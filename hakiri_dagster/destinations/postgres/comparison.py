@@ -164,10 +164,11 @@ class TargetComparison:
         if upper is not None and not keeps_history:
             same.append(sql.SQL("stored.{} >= {}").format(self._cursor, self._literal(upper)))
         counted = sql.SQL(
-            "SELECT count(*) FROM unnest({}) AS wanted({}) WHERE EXISTS (SELECT FROM {} AS stored{})"
+            "SELECT count(*) FROM ROWS FROM ({}) AS wanted({}) WHERE EXISTS (SELECT FROM {} AS stored{})"
         ).format(
             sql.SQL(", ").join(
-                sql.SQL("{}::text[]").format(sql.Literal(list(texts))) for texts in zip(*keys, strict=True)
+                sql.SQL("pg_catalog.unnest({}::text[])").format(sql.Literal(list(texts)))
+                for texts in zip(*keys, strict=True)
             ),
             sql.SQL(", ").join(sql.Identifier(f"key_{index}") for index in range(len(names))),
             self._relation,

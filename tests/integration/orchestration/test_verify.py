@@ -18,8 +18,11 @@ from hakiri_dagster.cli.verify_command import Repair, verify_pipeline
 from hakiri_dagster.definitions import project_definitions
 from hakiri_dagster.errors import UsageError
 from hakiri_dagster.manifest.project import load_project
+from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.orchestration.resources import OpenProject
 from hakiri_dagster.pipeline.claims import claimed
+from hakiri_dagster.pipeline.runtime import Runtime
+from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.verification import VerifyOptions
 from hakiri_dagster.pipeline.wanted import Wanted
 from tests.integration.orchestration.conftest import ShopProject
@@ -282,6 +285,24 @@ def test_a_chunk_that_is_being_loaded_is_left_to_its_load(
             assert (found["being_loaded"], differences(found)) == (["2024-01"], {"2024-02": {"missing": 1}})
             assert found["pending"] == ["2024-02"]
     assert differences(verify()["orders"]) == {"2024-01": {"missing": 1}}
+
+
+def test_rows_without_a_cursor_that_come_while_they_are_compared_are_not_lost(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(orders)
+    verify = Verify(orders, capsys)
+    orders.apply()
+    taken = Runtime.survey
+
+    def survey(runtime: Runtime, table: Table) -> Survey:
+        found = taken(runtime, table)
+        orders.execute("INSERT INTO src.orders VALUES (92, 'none', NULL) ON CONFLICT DO NOTHING")
+        return found
+
+    monkeypatch.setattr(Runtime, "survey", survey)
+    found = verify()["orders"]
+    assert (found["being_loaded"], found["differences"], verify.exit_code) == (["null"], [], 0)
 
 
 def test_nothing_is_taken_for_lost_while_rows_are_written_and_loaded(
