@@ -11,7 +11,7 @@ from hakiri_dagster.engine import doctor, java
 def test_here_all_is_well(tmp_path: Path) -> None:
     checks = doctor.engine_checks(tmp_path / ".hakiri")
     assert {check.name for check in checks} == {
-        "java", "spark", "postgresql", "memory", "disk", "state folder",
+        "java", "spark", "postgresql", "memory", "disk", "state folder", "data folders",
     }  # fmt: skip
     assert [check for check in checks if check.name != "memory" and not check.ok] == []
 
