@@ -50,7 +50,9 @@ class JsonLinesFormat:
         settled = frozenset((*self.declared, *look.known_names))
         with told_in_our_words(self.label):
             ranges = split_files((path, os.path.getsize(path)) for path in look.news)
-            observed = observe_files(look.spark, ranges, settled, self.options.charset, self.label)
+            observed = observe_files(
+                look.spark, ranges, settled, self.options.null_values, self.options.charset, self.label
+            )
         names = [*look.known_names, *(name for name in observed if name not in look.known_names and not is_ours(name))]
         if not names:
             raise SourceError(

@@ -54,14 +54,14 @@ def split_files(sizes: Iterable[tuple[str, int]]) -> tuple[tuple[LineRange, ...]
 
 
 def read_lines(one: LineRange, charset: Charset, label: str) -> Iterator[list[bytes]]:
-    """Yield blocks of lines in UTF-8, blank ones among them."""
+    """Yield blocks of lines in UTF-8, blank ones among them. A byte order mark at the head of a line is left out: files
+    that begin with one may have been put together."""
     blocks = decompressed(one.path, label) if one.end is None else _blocks_between(one.path, one.start, one.end)
-    first = one.start == 0
     try:
         for block in _whole_lines(blocks):
-            text = block.removeprefix(codecs.BOM_UTF8) if first and charset.is_utf8 else block
-            first = False
-            yield (text if charset.is_utf8 else text.decode(charset.python).encode()).split(b"\n")
+            lines = (block if charset.is_utf8 else block.decode(charset.python).encode()).split(b"\n")
+            marked = codecs.BOM_UTF8 in block
+            yield [line.removeprefix(codecs.BOM_UTF8) for line in lines] if marked else lines
     except FileNotFoundError as error:
         raise SourceError(f"{one.path} has vanished", where=label, hint="run again") from error
     except OSError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hakiri_dagster.connectors.contract import SparkProvider
 from hakiri_dagster.connectors.files.charsets import Charset
@@ -27,14 +30,16 @@ def observe_files(
     spark: SparkProvider,
     ranges: Sequence[Sequence[LineRange]],
     settled: frozenset[str],
+    null_values: Sequence[str],
     charset: Charset,
     label: str,
 ) -> Observed:
     """Return what was observed of each key, in the order in which the keys first appear. `settled`: keys whose columns
-    have a type, whatever values they hold."""
+    have a type, whatever values they hold. `null_values`: texts that mean NULL."""
     if not ranges:
         return {}
-    work = _Observation(tuple(map(tuple, ranges)), settled, charset, label)
+    written = tuple(chain.from_iterable((text, json.dumps(text, ensure_ascii=False)) for text in null_values))
+    work = _Observation(tuple(map(tuple, ranges)), settled, written, charset, label)
     numbers = spark().range(0, len(ranges), 1, len(ranges))
     found: dict[str, ObservedValues] = {}
     rows = numbers.mapInArrow(work, _DDL).collect()
@@ -51,6 +56,7 @@ class _Observation:
 
     ranges: tuple[tuple[LineRange, ...], ...]
     settled: frozenset[str]
+    nulls: tuple[str, ...]
     charset: Charset
     label: str
 
@@ -75,8 +81,11 @@ class _Observation:
                 for name, texts in block.columns.items():
                     before = found.setdefault(name, ObservedValues())
                     if name not in self.settled and not before.is_settled:
-                        found[name] = before | observe(texts)
+                        found[name] = before | observe(self._without_nulls(texts))
         return found
+
+    def _without_nulls(self, texts: pa.LargeStringArray) -> pa.LargeStringArray:
+        return texts.filter(pc.invert(pc.is_in(texts, pa.array(self.nulls, texts.type)))) if self.nulls else texts
 
 
 def _too_many(label: str) -> SourceError:

@@ -30,10 +30,6 @@ def blank_in_csv(line: str) -> bool:
     return not line.strip(_CONTROLS)
 
 
-def blank_in_json(line: str) -> bool:
-    return not line.rstrip("\r\n").removeprefix("\ufeff").strip(" ")
-
-
 @dataclass(frozen=True)
 class QuotedRecords:
     """CSV whose quoted values may hold line breaks."""

@@ -9,7 +9,7 @@ without a zone. All else is text, and so is a column with a single value that be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -50,12 +50,9 @@ _TIMES: tuple[tuple[str, int], ...] = (
 )
 
 
-def infer_types(texts: DataFrame, names: Sequence[str], only_times: Collection[str] = ()) -> Mapping[str, str | None]:
-    """Spark types by column; None for one without a single value.
-
-    `only_times`: columns of a format that has numbers of its own, so that only dates and timestamps hide in texts.
-    """
-    look = _Look(tuple(name in only_times for name in names))
+def infer_types(texts: DataFrame, names: Sequence[str]) -> Mapping[str, str | None]:
+    """Spark types by column; None for one without a single value."""
+    look = _Look(len(names))
     columns = texts.select(*[F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)])
     found = dict.fromkeys(range(len(names)), 0)
     for row in columns.mapInArrow(look, "column int, signature bigint").collect():
@@ -67,20 +64,21 @@ def infer_types(texts: DataFrame, names: Sequence[str], only_times: Collection[s
 class _Look:
     """One task: the signatures of its part of the rows. A column that turned out to be text is looked at no more."""
 
-    only_times: tuple[bool, ...]
+    columns: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = [0] * len(self.only_times)
+        found = [0] * self.columns
         for batch in batches:
-            for i, only_times in enumerate(self.only_times):
+            for i in range(self.columns):
                 if not found[i] & _TEXT:
-                    found[i] |= signature(batch.column(i), only_times=only_times)
+                    found[i] |= signature(batch.column(i))
         columns = [pa.array(range(len(found)), pa.int32()), pa.array(found, pa.int64())]
         yield pa.RecordBatch.from_arrays(columns, ["column", "signature"])
 
 
 def signature(values: pa.Array, *, only_times: bool = False) -> int:
-    """The united bits of some texts."""
+    """The united bits of some texts. `only_times`: they are of a format that has numbers of its own, so that only dates
+    and timestamps hide in texts."""
     texts = pc.utf8_trim_whitespace(values.drop_null())
     texts = texts.filter(pc.not_equal(texts, ""))
     bits = 0

@@ -133,6 +133,7 @@ REASONS = {
     11: "`amount` is no numeric(10,2)",
     12: "a list instead of a JSON object",
     13: "half of a surrogate pair",
+    14: "not JSON: Invalid control character at, at character 20",
 }
 BAD_LINES = b"""{"id": 1, "name": "good", "doc": {"a": 1.10}}
 {"id": 2, "name":"cut
@@ -147,7 +148,8 @@ BAD_LINES = b"""{"id": 1, "name": "good", "doc": {"a": 1.10}}
 {"id": 11, "amount": 1.001}
 [12]
 {"id": 13, "doc": ["\\ud800"]}
-{"id": 14, "amount": 1.1e1, "doc": {"a": 12345678901234567890.5}}
+{"id": 14, "name": "\0"}
+{"id": 15, "amount": 1.1e1, "doc": {"a": 12345678901234567890.5}}
 """
 
 
@@ -171,7 +173,7 @@ def test_bad_lines_are_quarantined_with_file_line_and_reason_and_the_others_load
     assert [line for file, line, _ in kept if file.endswith("b.jsonl.gz")] == [3]
     assert shop.rows("SELECT id, amount, doc::text FROM raw.orders ORDER BY id") == [
         (1, None, '{"a": 1.10}'),
-        (14, Decimal("11.00"), '{"a": 12345678901234567890.5}'),
+        (15, Decimal("11.00"), '{"a": 12345678901234567890.5}'),
         (21, None, None),
     ]
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from hakiri_dagster.connectors.files import json_lines
 from tests.integration.orchestration.conftest import ShopProject
 
 Declare = Callable[..., ShopProject]
@@ -35,8 +36,9 @@ def told(shop: ShopProject) -> list[tuple[str, int | None, str | None]]:
 
 
 @pytest.fixture
-def small_splits(shop: ShopProject, spark: SparkSession) -> Iterator[None]:
+def small_splits(shop: ShopProject, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Files are cut every five hundred bytes."""
+    monkeypatch.setattr(json_lines, "PART_BYTES", 500)
     small = {"spark.sql.files.maxPartitionBytes": "500", "spark.sql.files.openCostInBytes": "1"}
     before = {name: spark.conf.get(name) for name in small}
     shop.settings = replace(shop.settings, spark_conf=small)

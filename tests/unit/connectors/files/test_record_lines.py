@@ -12,7 +12,6 @@ from hakiri_dagster.connectors.files.record_lines import (
     QuotedRecords,
     Unclear,
     blank_in_csv,
-    blank_in_json,
     records_of_lines,
 )
 
@@ -110,5 +109,4 @@ def test_what_is_certain_is_what_pythons_own_parser_says(text):
 
 def test_lines_that_are_blank_are_no_records():
     assert known(records_of_lines(cut("id\n\n \t\n1\n\x00\n2"), blank_in_csv, header=True)) == ([4, 6], True)
-    assert known(records_of_lines(cut("\ufeff\n{}\r\n  \r\n\t\n{}"), blank_in_json, header=False)) == ([2, 4, 5], True)
     assert known(records_of_lines(cut('1,"\n2\r3\n'), blank_in_csv, header=False)) == ([1], False)
