@@ -76,7 +76,7 @@ class Bench:
             references.append(self.seconds(compared, reference))
         return statistics.median(measured), statistics.median(references)
 
-    def against_yardstick(self, title: str, ours: Callable[[], float], at_most: float) -> Row:
+    def against_yardstick(self, title: str, ours: Callable[[], float], at_most: float | None) -> Row:
         seconds, yardstick = self.interleaved(ours, YARDSTICK, lambda: copy_seconds(self.warehouse, self.data))
         return ratio(title, seconds, YARDSTICK, yardstick, at_most)
 

@@ -81,7 +81,7 @@ class _Observation:
                 for name, texts in block.columns.items():
                     before = found.setdefault(name, ObservedValues())
                     if name not in self.settled and not before.is_settled:
-                        found[name] = before | observe(self._without_nulls(texts))
+                        found[name] = observe(self._without_nulls(texts), before)
         return found
 
     def _without_nulls(self, texts: pa.LargeStringArray) -> pa.LargeStringArray:

@@ -10,19 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hakiri_dagster.connectors.files.text_inference import is_plain_text, signature, type_of
 from hakiri_dagster.connectors.files.types import declared_column
+from hakiri_dagster.connectors.json.typed_values import first_bytes
 from hakiri_dagster.planning.columns import Column
 
 JSONB: Final = "jsonb"
 NUMERIC: Final = "numeric"
 _ARRAY: Final = "[]"
-_FRACTION: Final = "[.eE]"
-_SURELY_64_BITS: Final = 18
 _ESCAPED: Final = "?"
 """Instead of a text with escapes: dates and times need none."""
 
@@ -61,16 +59,15 @@ class ObservedValues:
         return self.kind == "several" or (self.kind == "text" and is_plain_text(self.signature))
 
 
-def observe(raw: pa.LargeStringArray) -> ObservedValues:
-    """`raw`: the JSON text of each value; NULL for none."""
-    texts = raw.drop_null()
-    if not len(texts):
-        return ObservedValues()
-    _, offsets, data = texts.buffers()
-    starts = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts)]
-    first_bytes = np.unique(np.frombuffer(data, dtype=np.uint8)[starts]).tolist()
-    kinds = {_KINDS.get(byte, "number") for byte in first_bytes}
-    return ObservedValues("several") if len(kinds) > 1 else _observed(texts, kinds.pop())
+NO_VALUES: Final = ObservedValues()
+
+
+def observe(raw: pa.LargeStringArray, before: ObservedValues = NO_VALUES) -> ObservedValues:
+    """Return what these values and those `before` have in common. `raw`: the JSON text of each; NULL for none."""
+    kinds = {_KINDS.get(byte, "number") for byte in first_bytes(raw)}
+    if not kinds or (kinds == {before.kind} and before.kind != "text"):
+        return before  # more of the same kind; texts have types by what they spell
+    return before | (ObservedValues("several") if len(kinds) > 1 else _observed(raw.drop_null(), kinds.pop()))
 
 
 def _observed(texts: pa.LargeStringArray, kind: Kind) -> ObservedValues:
@@ -78,7 +75,7 @@ def _observed(texts: pa.LargeStringArray, kind: Kind) -> ObservedValues:
         case "number":
             return ObservedValues("integer" if _are_integers(texts) else "number")
         case "text":
-            content = pc.utf8_slice_codeunits(texts, 1, -1)
+            content = pc.binary_slice(texts.cast(pa.large_binary()), 1, -1).cast(pa.large_string())
             content = pc.if_else(pc.match_substring(texts, "\\"), _ESCAPED, content)
             return ObservedValues("text", signature(content, only_times=True))
         case _:
@@ -86,10 +83,6 @@ def _observed(texts: pa.LargeStringArray, kind: Kind) -> ObservedValues:
 
 
 def _are_integers(texts: pa.LargeStringArray) -> bool:
-    if pc.any(pc.match_substring_regex(texts, _FRACTION)).as_py():
-        return False
-    if pc.max(pc.binary_length(texts)).as_py() <= _SURELY_64_BITS:
-        return True
     try:
         texts.cast(pa.int64())
     except pa.ArrowInvalid:

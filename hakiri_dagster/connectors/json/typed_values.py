@@ -23,6 +23,7 @@ from hakiri_dagster.connectors.json.raw_text import elements_of, is_whole
 from hakiri_dagster.planning.arrow_types import arrow_type, is_numeric_text, kind_of
 from hakiri_dagster.planning.columns import Column
 
+_BEGIN_NUMBERS: Final = frozenset(b"-0123456789")
 _DOCUMENTS: Final = ("json", "jsonb")
 _BLANK: Final = "".join(map(chr, range(33)))
 _WHOLE: Final = re.compile(r"[+-]?\d+")
@@ -79,15 +80,25 @@ def typed_values(raw: pa.LargeStringArray, column: Column, null_values: Sequence
 
 def _numbers(raw: pa.LargeStringArray, texts: TypedValues) -> TypedValues:
     """Numbers as the texts that they are. What JSON has no number for may be one all the same."""
-    doubtful = pc.fill_null(pc.invert(pc.match_substring_regex(raw, "^[-0-9]")), False)
-    if not pc.any(doubtful).as_py():
+    if first_bytes(raw) <= _BEGIN_NUMBERS:
         return texts
+    doubtful = pc.fill_null(pc.invert(pc.match_substring_regex(raw, "^[-0-9]")), False)
     found = _parsed_each(texts.values.filter(doubtful), pa.string(), _number)
     values = pc.replace_with_mask(texts.values, doubtful, found.values)
     if found.misfits is None:
         return TypedValues(values, texts.misfits)
     misfits = pc.replace_with_mask(pa.array(np.zeros(len(raw), dtype=bool)), doubtful, found.misfits)
     return TypedValues(values, misfits if texts.misfits is None else pc.or_(misfits, texts.misfits))
+
+
+def first_bytes(raw: pa.LargeStringArray) -> frozenset[int]:
+    """The bytes that JSON values begin with, which tell of what kind they are."""
+    texts = raw.drop_null()
+    _, offsets, data = texts.buffers()
+    if not len(texts) or data is None:
+        return frozenset()
+    starts = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts)]
+    return frozenset(np.unique(np.frombuffer(data, dtype=np.uint8)[starts]).tolist())
 
 
 def _number(text: str) -> str:
