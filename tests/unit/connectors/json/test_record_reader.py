@@ -4,7 +4,7 @@ itself with Python's parser is what both are compared with."""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hakiri_dagster.connectors.json.raw_text import is_whole
@@ -33,6 +33,8 @@ def read_alone(text: str) -> dict[str, str] | str:
     return {name: value for name, value in members.items() if value != "null"}
 
 
+@example(['{"a":{"k": 1,"k":2}}'], ["a"])
+@example([r'{"c\u003ad":1}', '{"a":1,"a":2}'], ["a", "c:d"])
 @given(st.lists(RECORDS, max_size=6), st.lists(st.sampled_from(["a", "c:d", 'q"']), unique=True))
 def test_records_read_together_are_what_each_is_by_itself(records: list[str], names: list[str]) -> None:
     found = RecordReader(names).read([record.encode() for record in records])
