@@ -55,7 +55,8 @@ def decode_strictly(text: str) -> Any:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        raise UnreadableRecord(f"not JSON: {error.msg}, at character {error.pos + 1}") from None
+        what = error.msg.removesuffix(" at").removesuffix(" starting")
+        raise UnreadableRecord(f"not JSON: {what}, at character {error.pos + 1}") from None
     except RecursionError:
         raise UnreadableRecord("not readable: its values are nested too deeply") from None
     if text[end:].strip(_BLANK):

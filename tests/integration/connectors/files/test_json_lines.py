@@ -35,7 +35,7 @@ def test_types_come_from_the_values_and_nested_ones_stay_as_they_are_written(sou
 
 
 UNFIT = {
-    '{"id":1,"name":"cut': "not JSON: Unterminated string starting at, at character 16",
+    '{"id":1,"name":"cut': "not JSON: Unterminated string, at character 16",
     '{"id":1}{"id":2}': "something follows the JSON value, at character 9",
     '{"id":1} rest': "something follows the JSON value, at character 9",
     "[1]": "a list instead of a JSON object",
