@@ -16,18 +16,18 @@ def of_the_webhook(root: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[
 
 
 def test_a_webhook_for_alerts_is_judged_and_never_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    project_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    init(tmp_path)
-    (tmp_path / "manifests" / "hakiri.toml").write_text('[project]\nname = "shop"\n')
-    assert of_the_webhook(tmp_path, capsys) == []
+    init(project_dir)
+    (project_dir / "manifests" / "hakiri.toml").write_text('[project]\nname = "shop"\n')
+    assert of_the_webhook(project_dir, capsys) == []
     monkeypatch.setenv("HAKIRI_ALERT_WEBHOOK_URL", "https://hooks.example.com/T0K3N")
-    (check,) = of_the_webhook(tmp_path, capsys)
+    (check,) = of_the_webhook(project_dir, capsys)
     assert (check["ok"], check["found"]) == (
         True, "alerts are sent there, not signed: HAKIRI_ALERT_WEBHOOK_SECRET is not set",
     )  # fmt: skip
     monkeypatch.setenv("HAKIRI_ALERT_WEBHOOK_URL", "https://10.0.0.1/T0K3N")
-    (check,) = of_the_webhook(tmp_path, capsys)
+    (check,) = of_the_webhook(project_dir, capsys)
     assert check["ok"] is False
     assert check["cure"]
     assert "T0K3N" not in json.dumps(check)

@@ -38,3 +38,9 @@ def test_a_state_folder_in_the_way_of_a_file_comes_with_its_cure(tmp_path: Path)
     check = doctor.check_writable(tmp_path / "file" / ".hakiri")
     assert not check.ok
     assert "write permission" in check.cure
+
+
+def test_a_link_to_nowhere_instead_of_the_state_folder_comes_with_its_cure(tmp_path: Path) -> None:
+    (tmp_path / ".hakiri").symlink_to(tmp_path / "nowhere")
+    check = doctor.check_writable(tmp_path / ".hakiri")
+    assert (check.ok, check.cure) == (False, f"Remove it: `rm {tmp_path / '.hakiri'}`.")
