@@ -72,6 +72,7 @@ class OpenLoad:
     def publish(
         self, cursor_committed: int | None, bytes_: int, owes: Sequence[HookName] = (), token: str | None = None
     ) -> LedgerEntry:
+        mode = mode_of(self.load.table)
         try:
             with _answered(self.connections, self.load):
                 fence.check_fence(self.connection, self.load, lock=True)
@@ -80,6 +81,8 @@ class OpenLoad:
                     return published  # by an earlier try whose answer was lost; `undo` drops this one's rows
                 # before the lock on the entries, for which a replay that holds some of these rows may be waiting
                 quarantine.forget_replaced(self.connection, self.load, self.replaced.superseded)
+                if mode.locks_target_in_expose:
+                    self.staged.expose()
                 self._refuse_overtaken_bounds()
                 entry = ledger.record(
                     self.connection,
@@ -92,8 +95,9 @@ class OpenLoad:
                     token=token,
                 )
                 owed_hooks.note(self.connection, self.load, owes)
-                self.staged.expose()
-                if mode_of(self.load.table).clears_target:
+                if not mode.locks_target_in_expose:
+                    self.staged.expose()
+                if mode.clears_target:
                     self._forget_others()
             published = self._commit(entry)
         finally:

@@ -36,6 +36,7 @@ from hakiri_dagster.manifest.tables import Table
 
 class BlueGreen(Mode):
     clears_target = True
+    locks_target_in_expose = True
     looks_for_load_ids = False
 
     @override

@@ -128,6 +128,10 @@ class Mode(Protocol):
     """A load takes the place of all that was loaded into the target, by whomever. From `expose` to the commit nobody
     else can write to it."""
 
+    locks_target_in_expose: bool = False
+    """`expose` waits for the lock on the target itself. It comes before the lock on the target's ledger then, which
+    others take who hold the target already: in the other order both would wait for each other."""
+
     looks_for_load_ids: bool
     """It finds the rows of earlier loads by their load ids."""
 

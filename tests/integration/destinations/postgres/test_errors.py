@@ -223,7 +223,7 @@ def test_a_server_killed_at_the_commit_published_what_its_ledger_says(own_server
 
 
 def _postmaster(server: Server) -> int:
-    (pid_file,) = server.home.directory.rglob("postmaster.pid")
+    (pid_file,) = server.home.cluster.rglob("postmaster.pid")
     return int(pid_file.read_text().splitlines()[0])
 
 
