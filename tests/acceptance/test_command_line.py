@@ -151,7 +151,7 @@ class TestAScaffoldedProject:
         status = shop["status"].document
         assert set(status) == {
             "pipeline_id", "phase", "chunks", "throughput", "eta_seconds", "started_at", "rate_budget",
-            "rate_budget_consumed_pct", "rewinds", "errors", "failed_chunks", "behind_seconds", "triggers",
+            "rate_budget_consumed_pct", "rewinds", "errors", "failed_chunks", "behind_seconds", "triggers", "rereads",
             "deliveries",
         }  # fmt: skip
         assert (status["pipeline_id"], status["phase"]) == ("shop", "streaming")
