@@ -92,12 +92,11 @@ def _table(table: TablePlan) -> list[str]:
 
 def _reread(reread: RereadStretch | None) -> list[str]:
     """Only what transactions hold back: a lag is declared, and nothing to be said of each time."""
-    if reread is None or not reread.because_of:
+    if reread is None or reread.oldest is None:
         return []
     began = "all rows" if reread.begins is None else f"rows from {reread.begins} on"
-    oldest = min(reread.because_of, key=lambda one: one.began_at or 0)
     more = f" and {len(reread.because_of) - 1} more" if len(reread.because_of) > 1 else ""
-    return [f"  {began} are read again by the load after: {oldest.description}{more} may still add some"]
+    return [f"  {began} are read again by the load after: {reread.oldest.description}{more} may still add some"]
 
 
 def _cursor(hint: BackfillHint | None) -> Iterator[str]:

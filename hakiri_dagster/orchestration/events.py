@@ -48,12 +48,11 @@ def published_metadata(chunk: PreparedChunk, published: PublishedChunk) -> Metad
 
 def _reread_metadata(reread: RereadStretch | None) -> Metadata:
     """From where on the next load reads again, because transactions were open at the source."""
-    if reread is None or not reread.because_of:
+    if reread is None or reread.oldest is None:
         return {}
-    oldest = min(reread.because_of, key=lambda one: one.began_at or 0)
     return {
         "reread_from": dg.MetadataValue.text("the beginning" if reread.begins is None else str(reread.begins)),
-        "held_back_by": dg.MetadataValue.text(oldest.description),
+        "held_back_by": dg.MetadataValue.text(reread.oldest.description),
     }
 
 

@@ -80,11 +80,6 @@ class SourceTransactions:
     wal: str | None = None
     is_replica: bool = False
 
-    @property
-    def oldest(self) -> OpenTransaction | None:
-        known = [one for one in self.open if one.began_at is not None]
-        return min(known, key=lambda one: one.began_at or 0, default=None)
-
 
 @dataclass(frozen=True, slots=True)
 class CursorObservation:

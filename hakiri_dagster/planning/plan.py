@@ -74,6 +74,10 @@ class RereadStretch:
     newest: str | int
     because_of: tuple[OpenTransaction, ...] = ()
 
+    @property
+    def oldest(self) -> OpenTransaction | None:
+        return min(self.because_of, key=lambda one: one.began_at or 0, default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkCounts:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
+from hakiri_dagster.connectors.files.text_inference import split_matching
 from hakiri_dagster.connectors.files.text_values import NOT_FINITE, NUMBER, ZONE, Parsed, parse, sub_microseconds
 from hakiri_dagster.connectors.files.types import FLOATS, MAX_PRECISION, decimal, decimal_parts, is_integer, quoted
 
@@ -163,34 +164,26 @@ def evidence_of(values: pa.Array) -> Evidence:
     """Return what some texts say about their column. Blanks around a value do not count, nor do empty texts."""
     texts = pc.utf8_trim(values.drop_null(), " ")
     texts = texts.filter(pc.not_equal(texts, ""))
-    texts, zeros = _split(texts, rf"^{_NEGATIVE_ZERO}$")
-    texts, whole = _split(texts, rf"^{_WHOLE}$")
-    texts, fractions = _split(texts, rf"^{_FRACTION}$")
-    texts, exponentials = _split(texts, rf"^(?:{_EXPONENTIAL})$")
+    texts, zeros = split_matching(texts, rf"^{_NEGATIVE_ZERO}$")
+    texts, whole = split_matching(texts, rf"^{_WHOLE}$")
+    texts, fractions = split_matching(texts, rf"^{_FRACTION}$")
+    texts, exponentials = split_matching(texts, rf"^(?:{_EXPONENTIAL})$")
     found = _of_whole(whole).plus(_of_fractions(fractions)).plus(_of_exponentials(exponentials))
     for flag, spellings in _NOT_FINITE_SPELLINGS.items():
-        texts, matching = _split(texts, rf"^(?:{'|'.join(spellings)})$")
+        texts, matching = split_matching(texts, rf"^(?:{'|'.join(spellings)})$")
         found = found.plus(Evidence(flag if len(matching) else 0))
-    texts, booleans = _split(texts, rf"^{_BOOLEAN}$")
+    texts, booleans = split_matching(texts, rf"^{_BOOLEAN}$")
     flags = _IS_BOOLEAN if len(booleans) else 0
     for pattern, flag in _TIMES:
-        texts, times = _split(texts, pattern)
+        texts, times = split_matching(texts, pattern)
         if len(times):
             flags |= flag if _are_days(times) else _IS_TEXT
     # A superfluous zero in front is the mark of a code, and no reason to wonder why the column is text.
-    texts, odd = _split(texts, rf"^(?:{NUMBER}|{NOT_FINITE})$")
-    odd, codes = _split(odd, r"^[+-]?0\d")
+    texts, odd = split_matching(texts, rf"^(?:{NUMBER}|{NOT_FINITE})$")
+    odd, codes = split_matching(odd, r"^[+-]?0\d")
     flags |= _IS_TEXT if len(texts) or len(codes) else 0
     example = next((one[0].as_py() for one in (odd, zeros) if len(one)), None)
     return found.plus(Evidence(flags, odd=example))
-
-
-def _split(texts: pa.Array, pattern: str) -> tuple[pa.Array, pa.Array]:
-    """Return the texts that do not match, and those that do."""
-    if not len(texts):
-        return texts, texts
-    mask = pc.match_substring_regex(texts, pattern)
-    return texts.filter(pc.invert(mask)), texts.filter(mask)
 
 
 def _of_whole(texts: pa.Array) -> Evidence:

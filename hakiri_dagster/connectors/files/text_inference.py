@@ -9,16 +9,11 @@ without a zone. All else is text, and so is a column with a single value that be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from hakiri_dagster.connectors.files.text_values import NOT_FINITE, ZONE
-from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal, quoted
+from hakiri_dagster.connectors.files.types import MAX_PRECISION, decimal
 
 _INTEGER, _FRACTION, _DOUBLE, _BOOLEAN, _DATE, _ZONELESS, _ZONED, _TEXT, _LONG = (1 << n for n in range(9))
 _SCALE_BIT, _MAX_SCALE = 10, 19
@@ -50,32 +45,6 @@ _TIMES: tuple[tuple[str, int], ...] = (
 )
 
 
-def infer_types(texts: DataFrame, names: Sequence[str]) -> Mapping[str, str | None]:
-    """Spark types by column; None for one without a single value."""
-    look = _Look(len(names))
-    columns = texts.select(*[F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)])
-    found = dict.fromkeys(range(len(names)), 0)
-    for row in columns.mapInArrow(look, "column int, signature bigint").collect():
-        found[row["column"]] |= row["signature"]
-    return {name: type_of(found[i]) for i, name in enumerate(names)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """One task: the signatures of its part of the rows. A column that turned out to be text is looked at no more."""
-
-    columns: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = [0] * self.columns
-        for batch in batches:
-            for i in range(self.columns):
-                if not found[i] & _TEXT:
-                    found[i] |= signature(batch.column(i))
-        columns = [pa.array(range(len(found)), pa.int32()), pa.array(found, pa.int64())]
-        yield pa.RecordBatch.from_arrays(columns, ["column", "signature"])
-
-
 def signature(values: pa.Array, *, only_times: bool = False) -> int:
     """The united bits of some texts. `only_times`: they are of a format that has numbers of its own, so that only dates
     and timestamps hide in texts."""
@@ -83,22 +52,22 @@ def signature(values: pa.Array, *, only_times: bool = False) -> int:
     texts = texts.filter(pc.not_equal(texts, ""))
     bits = 0
     if not only_times:
-        texts, whole = _matching(texts, _WHOLE)
+        texts, whole = split_matching(texts, _WHOLE)
         bits |= _whole_bits(whole)
-        texts, places = _matching(texts, _PLACES)
+        texts, places = split_matching(texts, _PLACES)
         bits |= _fraction_bits(places)
         for pattern, bit in _SHAPES:
-            texts, matching = _matching(texts, pattern)
+            texts, matching = split_matching(texts, pattern)
             bits |= bit if len(matching) else 0
     for pattern, bit in _TIMES:
-        texts, matching = _matching(texts, pattern)
+        texts, matching = split_matching(texts, pattern)
         if len(matching):
             bits |= bit if _are_days(matching) else _TEXT
     return bits | (_TEXT if len(texts) else 0)
 
 
-def _matching(texts: pa.Array, pattern: str) -> tuple[pa.Array, pa.Array]:
-    """The others, and those that match."""
+def split_matching(texts: pa.Array, pattern: str) -> tuple[pa.Array, pa.Array]:
+    """Return the texts that do not match, and those that do."""
     if not len(texts):
         return texts, texts
     mask = pc.match_substring_regex(texts, pattern)
