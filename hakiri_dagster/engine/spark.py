@@ -93,6 +93,7 @@ def prepare_process(settings: Settings, state_dir: Path) -> None:
     _quieten()
     if is_remote(settings):
         _await_connect_server(settings.spark)
+        _forget_lost_sessions()
         return
     _forget_lost_jvm()
     ensure_java()
@@ -210,6 +211,16 @@ def _quieten() -> None:
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _forget_lost_sessions() -> None:
+    """PySpark keeps a stopped default session in its place, so that a new one never becomes the default."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    if ConnectSession._get_default_session() is None:
+        ConnectSession._default_session = None
+    if ConnectSession.getActiveSession() is None:
+        ConnectSession._active_session.session = None
 
 
 def _forget_lost_jvm() -> None:

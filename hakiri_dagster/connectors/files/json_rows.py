@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from hakiri_dagster.connectors.contract import (
     FILE_COLUMN,
@@ -152,12 +151,9 @@ class JsonRows:
             TRUNCATED_COLUMN: "array<string>",
         }
         given = self._given
-        fields = [
-            StructField(f"c{place}", DataType.fromDDL(types[name]) if name in types else LongType())
-            for place, name in enumerate(given)
-        ]
+        fields = ", ".join(f"c{place} {types.get(name, 'bigint')}" for place, name in enumerate(given))
         numbers = spark.range(0, self.parts, 1, max(self.parts, 1))
-        return numbers.mapInArrow(_Read(self), StructType(fields)).toDF(*given)
+        return numbers.mapInArrow(_Read(self), fields).toDF(*given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from hakiri_dagster.connectors.contract import (
     LINE_COLUMN,
@@ -82,10 +82,10 @@ class Work:
     sub_microseconds: SubMicroseconds = "warn"
 
     @property
-    def row_types(self) -> StructType:
-        """By position: Spark reads dots in names as something else."""
+    def row_types(self) -> str:
+        """DDL, by position: Spark reads dots in names as something else."""
         types = [*_MARKS_DDL, *(column.spark_type for column in self.columns)]
-        return StructType([StructField(f"c{place}", DataType.fromDDL(type_)) for place, type_ in enumerate(types)])
+        return ", ".join(f"c{place} {type_}" for place, type_ in enumerate(types))
 
 
 class RestPages(DataSource):
@@ -93,7 +93,7 @@ class RestPages(DataSource):
     def name(cls) -> str:
         return "hakiri_rest"
 
-    def schema(self) -> StructType:
+    def schema(self) -> str:
         return _unpacked(self.options[_SECRET_OPTION]).row_types
 
     def reader(self, schema: StructType) -> DataSourceReader:
