@@ -89,6 +89,15 @@ tables = ["lineitem"]
 load = { mode = "append" }
 backfill = { window = "WINDOW" }
 """
+BUSY_SOURCE = """
+[[pipeline]]
+id = "work"
+source = { connector = "postgres", config = { url = "${BENCH_URL}", schema = "origin" } }
+incremental = "created_at"
+tables = ["events"]
+load = { mode = "append" }
+backfill = { window = "1y" }
+"""
 MANY_CHUNKS = """
 [[pipeline]]
 id = "work"

@@ -23,7 +23,7 @@ from load_works import (
 from measuring import Bench, Row
 from project_works import cold, converged, idle, many_chunks, many_tables, memory, small_chunks, ui_backfill
 from quality_works import all_bad, great_expectations, row_rules, validators_in_sql
-from source_works import horizon
+from source_works import busy_source, horizon
 from verify_works import verify
 
 WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
@@ -44,6 +44,7 @@ WORKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "from-postgres": from_postgres,
     "from-postgres-monthly": from_postgres_monthly,
     "horizon": horizon,
+    "busy-source": busy_source,
     "verify": verify,
     "cold": cold,
     "small-chunks": small_chunks,

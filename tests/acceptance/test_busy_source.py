@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ import pytest
 from hakiri_dagster.engine.embedded_postgres import Server, hold
 from tests.acceptance.command_line import ProjectFolder
 from tests.acceptance.conftest import NewProject
+from tests.acceptance.victims import Killer, Victim
 from tests.busy_source import ADDED_TO, CHANGED, BusySource
 
 TABLES: list[dict[str, Any]] = [
@@ -36,6 +38,13 @@ TABLES: list[dict[str, Any]] = [
     {"name": "prices", "incremental": "updated_at", "primary_key": ["id"], "load": {"mode": "scd2"}},
 ]
 COLUMNS = "id, created_at, updated_at, body"
+BROKEN_HISTORIES = """
+SELECT count(*) FROM (
+    SELECT valid_from, valid_to, is_current, lead(valid_from) OVER (PARTITION BY id ORDER BY valid_from) AS next
+    FROM prices) AS versions
+WHERE (valid_to, is_current) IS DISTINCT FROM (next, next IS NULL)
+"""
+"""Versions that do not end where the next of the same row begins, or are not current though there is none."""
 
 
 @pytest.fixture(scope="module")
@@ -73,20 +82,22 @@ def test_source_and_target_are_equal_once_the_writers_have_stopped(
 
 
 def load_back_to_back(project: ProjectFolder, random: Random, seconds: float) -> str:
-    ends, loads, killed = time.monotonic() + seconds, 0, 0
+    """Half of the loads are left alone. Of the others some process is killed, if they are not done before."""
+    ends, loads, killed = time.monotonic() + seconds, 0, list[Victim]()
+    killer = Killer(project, random)
     while time.monotonic() < ends or not loads:
         apply = project.start("apply", "--json")
         loads += 1
         if random.random() < 0.5:
-            assert project.finish(apply).code == 0
+            done = project.finish(apply)
+            assert done.code == 0, done
             continue
-        try:
-            apply.wait(random.uniform(2, 12))
-        except subprocess.TimeoutExpired:
-            apply.kill()
-            killed += 1
+        with suppress(subprocess.TimeoutExpired):
+            apply.communicate(timeout=random.uniform(2, 12))
+        if apply.poll() is None:
+            killed.append(killer.kill_any(apply))
         apply.communicate()
-    return f"{loads} loads, {killed} of them killed"
+    return f"{loads} loads, killed: {', '.join(killed) or 'none'}"
 
 
 def differences(project: ProjectFolder, source: BusySource) -> dict[str, tuple[int, int]]:
@@ -99,6 +110,9 @@ def differences(project: ProjectFolder, source: BusySource) -> dict[str, tuple[i
             actual = Counter(at_target.execute(f"SELECT {COLUMNS} FROM {name}{current}".encode()).fetchall())
             if expected != actual:
                 found[name] = ((expected - actual).total(), (actual - expected).total())
+        (broken,) = at_target.execute(BROKEN_HISTORIES).fetchone() or (0,)
+        if broken:
+            found["versions of prices"] = (0, broken)
     return found
 
 
