@@ -22,7 +22,7 @@ soak: $(STAMP)          ## long kill and chaos loops; KILLS=100, WORKERS=1, SEED
 	@HAKIRI_SOAK_KILLS=$(or $(KILLS),100) HAKIRI_SOAK_WORKERS=$(or $(WORKERS),1) \
 		HAKIRI_SOAK_SEEDS=$(or $(SEEDS),20) HAKIRI_SOAK_SECONDS=$(or $(SECONDS),60) \
 		$(BIN)/python -m pytest tests/acceptance/test_soak.py tests/acceptance/test_backfill_soak.py \
-		tests/acceptance/test_busy_source.py -s
+		tests/acceptance/test_busy_source.py tests/integration/orchestration/test_renamed_pipelines.py -s
 
 bench: $(STAMP)         ## measured ratios, written to bench/RESULTS.md
 	@$(BIN)/python bench/run.py $(BENCH)

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import dagster as dg
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from hakiri_dagster.cli.apply_command import apply as apply_command
 from hakiri_dagster.cli.explain import document
 from hakiri_dagster.cli.plan_command import plan as plan_command
 from hakiri_dagster.cli.rename_command import rename as rename_command
+from hakiri_dagster.cli.rename_command import rename_everywhere
 from hakiri_dagster.engine.embedded_postgres import Server
 from hakiri_dagster.errors import UsageError
+from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.renamed_assets import move_asset
 from hakiri_dagster.pipeline.renaming import Renamed, parse_rename, rename_loads
 from hakiri_dagster.planning.publishers import Move
 from tests.integration.destinations.postgres.killing_proxy import KillingProxy
 from tests.integration.destinations.postgres.workers import WORKERS
 from tests.integration.orchestration.conftest import ShopProject
-from tests.integration.orchestration.renaming_worker import rename_without_dagster
+from tests.integration.orchestration.renaming_worker import rename_with_dagster
 from tests.integration.orchestration.test_apply import order_lines
 
 APPEND = {"mode": "append"}
@@ -344,43 +350,62 @@ def test_an_emptied_target_belongs_to_no_old_name(shop: ShopProject) -> None:
     assert (shop.apply()["orders"]["error"], ids(shop)) == (None, [1, 2, 3])
 
 
-def test_a_rename_that_is_killed_at_any_statement_is_finished_by_the_same_command(shop: ShopProject) -> None:
-    """Where its statements are done, `test_an_asset_shows_what_was_loaded_under_its_old_name` goes on with Dagster."""
+def test_a_rename_killed_in_any_of_its_databases_is_finished_by_the_same_command(shop: ShopProject) -> None:
+    """Destination, audit DB and Dagster's storage are each on PostgreSQL. `HAKIRI_SOAK_KILLS` says how many of its
+    statements a rename is killed at, and `HAKIRI_SOAK_SEED` repeats the choice."""
+    seed = os.environ.get("HAKIRI_SOAK_SEED") or str(Random().randrange(1_000_000))
+    print(f"\nrename: HAKIRI_SOAK_SEED={seed}")  # noqa: T201  # how to repeat it
     shop.url, url = "${SHOP_URL}", shop.url
-    shop.env = {"SHOP_URL": url}
+    storage = url.rpartition("/")[0] + "/" + url.rpartition("/")[2] + "_dagster"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(storage.rpartition("/")[2])))
+    shop.env, shop.settings = {"SHOP_URL": url}, replace(shop.settings, dagster_url=storage)
+    shop.file("manifests/hakiri.toml", '[project]\nname = "shop"\n[audit]\nurl = "${SHOP_URL}"\n')
     declare(shop, "tea", columns={"order_id": "integer"})
     shop.file("data/orders/a.csv", order_lines((1, "2024-01-01", "9.50"), ("x", "2024-01-02", "1")))
     shop.file("data/orders/b.csv", order_lines((3, "2024-01-03", "2.00")))
-    shop.apply()
-    old, new, statement, verdicts = "tea", "shop", 1, set[int]()
+    with opened_instance(shop.root, psycopg2_url(storage)) as instance:
+        shop.instance = instance
+        shop.apply()
 
-    def rows() -> list[tuple[Any, ...]]:
-        with psycopg.connect(url) as connection:
-            return connection.execute("SELECT order_id FROM raw.orders ORDER BY 1").fetchall()
+        def run(old: str, new: str, at: int) -> KillingProxy:
+            declare(shop, new, columns={"order_id": "integer"})
+            with KillingProxy(url, at) as proxy:
+                proxied = as_url(proxy.proxied_url)
+                at_dagster = proxied.rpartition("/")[0] + "/" + storage.rpartition("/")[2]
+                worker = WORKERS.Process(
+                    target=rename_with_dagster, args=(shop.root, {"SHOP_URL": proxied}, at_dagster, old, new)
+                )
+                worker.start()
+                assert worker.pid is not None
+                proxy.kill(worker.pid)
+                worker.join()
+                assert (worker.exitcode == 0) == (proxy.killed_at is None), proxy.killed_at
+            return proxy
 
-    while True:
-        declare(shop, new, columns={"order_id": "integer"})
-        with KillingProxy(url, statement) as proxy:
-            env = {"SHOP_URL": as_url(proxy.proxied_url)}
-            worker = WORKERS.Process(target=rename_without_dagster, args=(shop.root, env, old, new))
-            worker.start()
-            assert worker.pid is not None
-            proxy.kill(worker.pid)
-            worker.join()
-            if proxy.killed_at is None:
-                assert worker.exitcode == 0
-                break
-        answer, command = plan(shop), f"`hakiri pipeline rename {old} {new}` again"
-        assert (answer["verdict"], command in answer["refused"][0]) == ("refused", True), proxy.killed_at
-        if len(answer["refused"]) not in verdicts:  # once with the ledger as it was, once with the ledger renamed
-            verdicts.add(len(answer["refused"]))
-            assert command in shop.apply()["orders"]["error"], proxy.killed_at
-        rename(shop, old, new)
-        assert (plan(shop)["verdict"], rows()) == ("nothing", [(1,), (3,)]), proxy.killed_at
-        old, new, statement = new, old, statement + 1
-    shop.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
-    assert (shop.apply()["orders"]["error"], rows()) == (None, [(1,), (3,), (4,)])
-    assert (statement > 10, verdicts) == (True, {1, 2})
+        old, new = "tea", "shop"
+        statements = run(old, new, sys.maxsize).statements
+        kills = min(int(os.environ.get("HAKIRI_SOAK_KILLS", "3")), statements)
+        for at in sorted(Random(seed).sample(range(1, statements + 1), kills)):
+            old, new = new, old
+            killed, command = run(old, new, at).killed_at, f"hakiri pipeline rename {old} {new}"
+            refused = plan(shop)["refused"]
+            assert all(command in reason for reason in refused), killed
+            if refused:  # it was not killed by its last statement
+                assert command in shop.apply()["orders"]["error"], killed
+            with shop.runtime() as runtime:
+                rename_everywhere(runtime, old, new)
+            assert (plan(shop)["verdict"], ids_in(url)) == ("nothing", [1, 3]), killed
+            shown = [instance.get_materialized_partitions(dg.AssetKey([name, "orders"])) for name in (old, new)]
+            assert [len(partitions) for partitions in shown] == [0, 2], killed
+        shop.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
+        answer = shop.apply()["orders"]
+        assert (answer["error"], answer["rows"], ids_in(url)) == (None, 1, [1, 3, 4])
+
+
+def ids_in(url: str) -> list[int]:
+    with psycopg.connect(url) as connection:
+        return [row[0] for row in connection.execute("SELECT order_id FROM raw.orders ORDER BY 1")]
 
 
 def as_url(conninfo: str) -> str:

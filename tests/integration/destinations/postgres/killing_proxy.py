@@ -17,9 +17,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 _BEFORE_STARTUP = (80877103, 80877104)  # may we speak TLS, may we speak GSS
 _QUERY, _PARSE, _COPY_DATA, _COPY_DONE = b"Q", b"P", b"d", b"c"
-_PASSES = re.compile(rb"[\s\0]*(BEGIN|ROLLBACK|SAVEPOINT|RELEASE|SET|RESET|SELECT|WITH)\b")
+_PASSES = re.compile(rb"[\s\0]*(BEGIN|ROLLBACK|SAVEPOINT|RELEASE|SET|RESET|SELECT|SHOW|WITH)\b", re.I)
 _YET_DOES = re.compile(
-    rb"\b(INSERT|UPDATE|DELETE|MERGE|setval|nextval|pg_terminate_backend|brin_\w+|pg_advisory_\w+)\b"
+    rb"\b(INSERT|UPDATE|DELETE|MERGE|setval|nextval|pg_terminate_backend|brin_\w+|pg_advisory_\w+)\b", re.I
 )
 
 
@@ -32,7 +32,7 @@ class KillingProxy:
     url: str
     at: int
     killed_at: str | None = None
-    _statements: int = 0
+    statements: int = 0
     _victim: int | None = None
     _known: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -87,8 +87,8 @@ class KillingProxy:
     def _is_the_one(self) -> bool:
         self._known.wait()
         with self._lock:
-            self._statements += 1
-            return self._statements == self.at
+            self.statements += 1
+            return self.statements == self.at
 
     def _kill_at(self, message: bytes) -> None:
         assert self._victim is not None
