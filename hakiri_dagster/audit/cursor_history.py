@@ -68,4 +68,7 @@ def _from_json(text: str) -> CursorHistory:
         kind=document["kind"],
         clock=document["clock"],
         saved_at=document["saved_at"],
+        went_back_to=document.get("went_back_to"),
+        wal=document.get("wal"),
+        wal_clock=document.get("wal_clock"),
     )

@@ -87,14 +87,14 @@ class TableStore(TableReader):
         plan: StoredPlan,
         files: Sequence[FileVersion] = (),
         last_rewind: int = 0,
-    ) -> None:
-        """Stores a plan's states and the versions of files they follow from: both, or neither.
+    ) -> bool:
+        """Stores a plan's states and the versions of files they follow from: both, or neither. Returns whether it did.
 
         The row of a chunk that an attempt holds is left alone, so what files touch in it is to be found again.
         `last_rewind` is the newest that the plan knows of: one that was made before it says too much is published.
         """
 
-        def work(connection: Connection) -> None:
+        def work(connection: Connection) -> bool:
             planned = {
                 "pipeline_id": pipeline_id,
                 "table_name": table,
@@ -105,12 +105,13 @@ class TableStore(TableReader):
             }
             lock_plan(connection, pipeline_id, table)
             if last_rewind < newest_rewind(connection, pipeline_id, table):
-                return
+                return False
             upsert(connection, TABLE_STATE, [planned])
             save_states(connection, pipeline_id, table, due.states)
             take_in(connection, pipeline_id, table, files, settled=not due.busy)
+            return True
 
-        self._transactions.write(work)
+        return self._transactions.write(work)
 
 
 def lock_plan(connection: Connection, pipeline_id: str, table: str) -> None:

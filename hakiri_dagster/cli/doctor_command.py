@@ -19,6 +19,7 @@ from hakiri_dagster.engine.doctor import Check, engine_checks
 from hakiri_dagster.errors import HakiriError
 from hakiri_dagster.manifest.project import read_project
 from hakiri_dagster.manifest.tables import Project, Table
+from hakiri_dagster.pipeline.long_transactions import lookback_of
 from hakiri_dagster.pipeline.runtime import Runtime
 from hakiri_dagster.pipeline.shapes import cursor_of
 from hakiri_dagster.planning.horizon import Lookback
@@ -80,11 +81,13 @@ def _check_source(runtime: Runtime, table: Table) -> Check:
 
     check = _answers(name, look)
     horizon = found[0].horizon if found else None
-    if horizon is None or horizon.transactions.unknown is None or table.load.lag is not None:
+    if horizon is None or horizon.unknown is None or table.load.lag is not None:
         return check
-    unknown = horizon.transactions.unknown
+    stretch = lookback_of(horizon, found[0].cursor_kind)
     return replace(
-        check, found=f"answers, but {unknown.reason}: each load reads the last 5 minutes again", cure=unknown.hint
+        check,
+        found=f"answers, but {horizon.unknown.reason}: each load reads {stretch} again",
+        cure=horizon.unknown.hint,
     )
 
 

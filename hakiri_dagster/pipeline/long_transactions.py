@@ -15,8 +15,8 @@ from hakiri_dagster.pipeline.cursor_note import shown_position
 from hakiri_dagster.pipeline.shapes import lag_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.way import Way
-from hakiri_dagster.planning.chunks import CursorRange
-from hakiri_dagster.planning.horizon import OpenTransaction
+from hakiri_dagster.planning.chunks import CursorKind, CursorRange
+from hakiri_dagster.planning.horizon import DEFAULT_LOOKBACK_IDS, Horizon, OpenTransaction
 from hakiri_dagster.planning.states import Due, DueSlice
 
 
@@ -89,12 +89,21 @@ def warn_of_unknown_horizon(table: Table, discovery: Discovery) -> Iterator[str]
     """A declared lag is the operator's answer."""
     if discovery.horizon is None or table.load.lag is not None:
         return
-    unknown = discovery.horizon.transactions.unknown
+    unknown = discovery.horizon.unknown
     if unknown is not None:
         yield (
-            f"{unknown.reason}, so that each load reads the last 5 minutes again, and misses rows of transactions that "
-            f"are open for longer; {unknown.hint}"
+            f"{unknown.reason}, so that each load reads {lookback_of(discovery.horizon, discovery.cursor_kind)} again, "
+            f"and misses rows of transactions that are open for longer; {unknown.hint}"
         )
+
+
+def lookback_of(horizon: Horizon, kind: CursorKind | None) -> str:
+    """What is read again where it is not known which transactions are open, or since when."""
+    if horizon.transactions.unknown is None:
+        return "what came since an hour before that"
+    if kind == "numeric":
+        return f"what came in the last 5 minutes, and at first the last {DEFAULT_LOOKBACK_IDS:,} ids,"
+    return "the last 5 minutes"
 
 
 def report_long_transactions(way: Way, survey: Survey) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hakiri_dagster.audit.database import AuditDb
 from hakiri_dagster.pipeline.evolution import settle
 from hakiri_dagster.pipeline.garbage import garbage_kept
@@ -12,11 +14,9 @@ from hakiri_dagster.planning.states import Due
 def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
     """Stores the plan, and what was found out about the source."""
     remember_source(audit, survey)
-    table = survey.table
-    if survey.cursor_history is not None:
-        audit.cursor_history.save(table.pipeline_id, table.name, survey.cursor_history)
+    table, history = survey.table, survey.cursor_history
     with garbage_kept():
-        audit.tables.sync(
+        is_stored = audit.tables.sync(
             table.pipeline_id,
             table.name,
             due,
@@ -24,6 +24,10 @@ def remember(audit: AuditDb, survey: Survey, due: Due) -> None:
             files=survey.versions(),
             last_rewind=survey.last_rewind,
         )
+    if history is not None:
+        if is_stored and not due.busy:  # the chunk states say now what is to be read again
+            history = replace(history, went_back_to=None)
+        audit.cursor_history.save(table.pipeline_id, table.name, history)
 
 
 def remember_source(audit: AuditDb, survey: Survey) -> None:

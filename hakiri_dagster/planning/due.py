@@ -95,26 +95,38 @@ def due_slices(
     """
     stored = {state.key: state for state in states}
     known = stored if touched is None else {s.key: s for s in _less_touched(stored.values(), touched)}
-    if horizon is not None and horizon.clock_went_back_to is not None and kind != "numeric":
-        known = {s.key: s for s in uncovered(known.values(), (Interval(horizon.clock_went_back_to, None),))}
     lag = lag if progress is None else progress.lag
+    went_back_to = None if horizon is None or kind == "numeric" else horizon.clock_went_back_to
+    if went_back_to is not None:
+        known = {s.key: s for s in uncovered(known.values(), (Interval(went_back_to, None),))}
+        if progress is not None:
+            progress = replace(progress, lag=max(lag, progress.mark - went_back_to))
     source = _source(extent, kind, now, horizon, lag, immutable=touched is not None)
     coverage = union((*behind(progress, known.values()), *(part for s in known.values() for part in s.covered)))
     marks = _open_marks(known.values(), source)
     chunks = (*desired, *_leftovers(desired, known, coverage, source))
     newest = max((state.generation for state in known.values()), default=1)
     verdicts = [_judge(chunk, _base(chunk, known, newest), coverage, marks, source, extent) for chunk in chunks]
-    if lag and touched is None and (mark := _mark_of(progress, known.values())) is not None:
+    if lag and touched is None and (mark := _mark_of(progress, known.values(), source)) is not None:
         verdicts = [_with_late_rows(verdict, Progress(mark, lag), source) for verdict in verdicts]
     return _due(verdicts, stored, known, _warnings(verdicts, source, extent, touched, progress))
 
 
-def _mark_of(progress: Progress | None, states: Iterable[ChunkState]) -> int | None:
-    """How far the loads have come: what the destination says of loads in order, else the highest mark of a chunk."""
+def _mark_of(progress: Progress | None, states: Iterable[ChunkState], source: _Source) -> int | None:
+    """How far the loads have come: what the destination says of loads in order, else the highest mark of a window. What
+    lies beyond all windows, or is dated in the future, tells nothing of that."""
     if progress is not None:
-        return progress.mark
-    marks = (state.cursor_committed for state in states if state.status != "retired")
-    return max((mark for mark in marks if mark is not None), default=None)
+        mark: int | None = progress.mark
+    else:
+        marks = (
+            state.cursor_committed
+            for state in states
+            if state.status != "retired" and not (isinstance(state.bounds, CursorRange) and state.key == OUTSIDE_KEY)
+        )
+        mark = max((mark for mark in marks if mark is not None), default=None)
+    if mark is None or source.mark_at_most is None:
+        return mark
+    return min(mark, max(source.mark_at_most, FIRST_POSITION))
 
 
 def _source(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hakiri_dagster.planning.chunks import CursorKind
+from hakiri_dagster.planning.local_time import LONGEST_STEP, longest_step_back
 from hakiri_dagster.planning.windows import DAY, HOUR, MINUTE
 
 DEFAULT_LOOKBACK: Final = 5 * MINUTE
@@ -26,9 +27,12 @@ EARLIEST_STAMP: Final = HOUR
 """How long before its transaction began a row may be stamped, where no observation tells how far the cursor was."""
 FARTHEST_ZONE: Final = 14 * HOUR
 """How far a time without a zone may be from UTC, as which it is read."""
+LAST_ZONE: Final = 12 * HOUR
+"""A day ends last so long after it has ended in UTC."""
 MARGIN: Final = 1_000_000
 """A transaction takes its time a moment before the server lists it."""
-_CLOCK_TOLERANCE: Final = MARGIN
+_CLOCK_DRIFT: Final = 5_000
+"""Two clocks that nobody sets differ after a while by one part of so many."""
 _MOST_OBSERVATIONS: Final = 24
 
 
@@ -98,9 +102,10 @@ class CursorObservation:
 class CursorHistory:
     """What earlier surveys of a table observed, oldest first.
 
-    `prepared` are the prepared transactions of the newest survey. `reread_from` is where the stretch begins that the
-    next load reads again: its rows are fingerprinted, so that late ones show. `clock` and `saved_at` are the source's
-    and our clock then, in microseconds.
+    `prepared` are the prepared transactions of the newest survey. `reread` is the stretch that the next load reads
+    again: its rows are fingerprinted, so that late ones show. `clock` and `saved_at` are the source's and our clock
+    then, in microseconds. `went_back_to` is where the source's clock began again, until the chunk states say that what
+    follows is to be read again. `wal` and `wal_clock` tell how far the server had come that was surveyed last.
     """
 
     place: str = ""
@@ -110,6 +115,9 @@ class CursorHistory:
     kind: CursorKind | None = None
     clock: int | None = None
     saved_at: int | None = None
+    went_back_to: int | None = None
+    wal: str | None = None
+    wal_clock: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +145,19 @@ class Lookback:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """How far a table's cursor is complete. `safe` is None where no position is; `history` is to be saved."""
+    """How far a table's cursor is complete. `safe` is None where no position is; `history` is to be saved.
+
+    `unknown`: why it is not known which transactions are open, or since when.
+    """
 
     transactions: SourceTransactions
     history: CursorHistory
     safe: int | None
-    clock_went_back_to: int | None = None
+    unknown: UnknownHorizon | None = None
+
+    @property
+    def clock_went_back_to(self) -> int | None:
+        return self.history.went_back_to
 
     def reread(self, newest: int | None, lag: int | None) -> Reread | None:
         """The stretch that the load after this one reads again; None if there is none."""
@@ -164,33 +179,49 @@ def judge_horizon(
     *,
     observes: bool = True,
     trusts_lag: bool = False,
-    earliest_stamp: int = EARLIEST_STAMP,
+    zoned: bool = True,
     saved_now: int | None = None,
 ) -> Horizon:
     """Return up to where the cursor is complete in any snapshot taken from now on.
 
     `upper` is the highest cursor of the extent that was read before `transactions` were listed, if it was; without
     `observes` it is of an earlier observation. `trusts_lag`: the operator has said how late rows come, which takes the
-    place of the default lookback. `earliest_stamp`: how long before its transaction began a row may be stamped.
+    place of the default lookback. `zoned`: a timestamp is a moment, and not what some session's clock shows.
     """
     if history.place != transactions.place:
         history = CursorHistory(transactions.place)
     went_back_to = _clock_before_jump(history, transactions, saved_now)
     if went_back_to is not None:
-        history = CursorHistory(transactions.place, prepared=history.prepared)
+        earliest = went_back_to if history.went_back_to is None else min(went_back_to, history.went_back_to)
+        history = CursorHistory(
+            transactions.place, prepared=history.prepared, reread=history.reread, went_back_to=earliest
+        )
     known = _without_ended(history, transactions)
-    own = (_observe(upper, transactions),) if observes and upper is not None else ()
-    usable = [one.position for one in (*known.observations, *own) if _is_usable(one, transactions)]
-    safe = max(usable) if usable else _assumed_position(transactions, upper, kind, earliest_stamp)
+    own = (_observe(upper, transactions, kind, zoned=zoned),) if observes and upper is not None else ()
+    usable = [
+        _position(one, transactions, kind, zoned=zoned)
+        for one in (*known.observations, *own)
+        if _is_usable(one, transactions)
+    ]
+    safe = max(usable) if usable else _assumed_position(transactions, upper, kind, zoned=zoned)
+    unknown = transactions.unknown or (None if usable else _unknown_by_prepared(transactions, kind))
     if transactions.unknown is not None and trusts_lag:
         safe = upper
-    if safe is not None and kind != "numeric":
+    if safe is not None and kind == "timestamp":
         safe = min(safe, transactions.clock - MARGIN)
-        safe = safe // DAY * DAY if kind == "date" else safe
+    if safe is not None and kind == "date":
+        safe = min(safe, transactions.clock - MARGIN - LAST_ZONE) // DAY * DAY
     observations = _thin_out(_without_outdated((*known.observations, *own), transactions))
-    clock = history.clock if transactions.is_replica else transactions.clock
-    saved = replace(known, observations=observations, kind=kind, clock=clock, saved_at=saved_now)
-    return Horizon(transactions, saved, safe, went_back_to)
+    saved = replace(
+        known,
+        observations=observations,
+        kind=kind,
+        clock=history.clock if transactions.is_replica else transactions.clock,
+        saved_at=history.saved_at if transactions.is_replica else saved_now,
+        wal=history.wal if transactions.wal is None else transactions.wal,
+        wal_clock=history.wal_clock if transactions.wal is None else transactions.clock,
+    )
+    return Horizon(transactions, saved, safe, unknown)
 
 
 def may_be_awaited(horizon: Horizon, patience: int) -> bool:
@@ -206,15 +237,44 @@ def may_be_awaited(horizon: Horizon, patience: int) -> bool:
     )
 
 
-def _observe(upper: int, transactions: SourceTransactions) -> CursorObservation:
+def _observe(upper: int, transactions: SourceTransactions, kind: CursorKind, *, zoned: bool) -> CursorObservation:
+    """A time is observed with a margin: a transaction has taken its time a moment before it is listed."""
+    position = upper
+    if kind == "timestamp":
+        position = min(upper, transactions.clock - MARGIN) if zoned else min(upper, transactions.clock) - MARGIN
     pending = frozenset(one.key for one in transactions.open)
-    return CursorObservation(upper, transactions.clock, pending, transactions.unknown is None)
+    return CursorObservation(position, transactions.clock, pending, transactions.unknown is None)
+
+
+def _position(
+    observation: CursorObservation, transactions: SourceTransactions, kind: CursorKind, *, zoned: bool
+) -> int:
+    """Below this nothing is stamped that was not visible when it was observed."""
+    if kind != "timestamp" or zoned:
+        return observation.position
+    return observation.position - longest_step_back(observation.clock - LONGEST_STEP, transactions.clock)
 
 
 def _is_usable(observation: CursorObservation, transactions: SourceTransactions) -> bool:
+    """What is open has to have begun later. Its identity tells, and so does its beginning: one that is chained to
+    another (`COMMIT AND CHAIN`) may begin, as it says itself, while the other still commits."""
+    if any(one.began_at is not None and one.began_at <= observation.clock for one in transactions.open):
+        return False
     if observation.exact and transactions.unknown is None:
         return not observation.pending
     return observation.clock < transactions.clock - DEFAULT_LOOKBACK
+
+
+def _unknown_by_prepared(transactions: SourceTransactions, kind: CursorKind) -> UnknownHorizon | None:
+    """When a transaction began is forgotten as soon as it is prepared. Surveys that saw it begin know better, and of a
+    number all is read again."""
+    waiting = [one for one in transactions.open if one.prepared is not None]
+    if not waiting or kind == "numeric":
+        return None
+    return UnknownHorizon(
+        f"{waiting[0].description} was prepared before the first survey, and the source does not tell when it began",
+        "commit it or roll it back, or set `load.lag` to more than the time that it took until it was prepared",
+    )
 
 
 def _without_ended(history: CursorHistory, transactions: SourceTransactions) -> CursorHistory:
@@ -250,7 +310,7 @@ def _thin_out(observations: Sequence[CursorObservation]) -> tuple[CursorObservat
 
 
 def _assumed_position(
-    transactions: SourceTransactions, upper: int | None, kind: CursorKind, earliest_stamp: int
+    transactions: SourceTransactions, upper: int | None, kind: CursorKind, *, zoned: bool
 ) -> int | None:
     """Where no observation helps: times are stamped by clocks, and of a number nothing is known."""
     if upper is None:
@@ -262,7 +322,8 @@ def _assumed_position(
     if kind == "numeric":
         return None
     began = [_began_at(one, transactions.clock) for one in transactions.open]
-    return min(upper, min(began, default=transactions.clock) - earliest_stamp)
+    earliest = EARLIEST_STAMP + (0 if zoned else FARTHEST_ZONE)
+    return min(upper, min(began, default=transactions.clock) - earliest)
 
 
 def _began_at(transaction: OpenTransaction, clock: int) -> int:
@@ -271,11 +332,13 @@ def _began_at(transaction: OpenTransaction, clock: int) -> int:
 
 
 def _clock_before_jump(history: CursorHistory, transactions: SourceTransactions, saved_now: int | None) -> int | None:
-    """Where the source's clock may have begun again, if it runs behind what it showed at the last survey.
+    """Where the source's clock may have begun again, if it has come less far than ours since the last survey.
 
     Replicas are behind each other all the time.
     """
-    if transactions.is_replica or history.clock is None or transactions.clock >= history.clock - _CLOCK_TOLERANCE:
+    if transactions.is_replica or history.clock is None:
         return None
     elapsed = 0 if saved_now is None or history.saved_at is None else max(0, saved_now - history.saved_at)
+    if transactions.clock >= history.clock + elapsed - elapsed // _CLOCK_DRIFT - MARGIN:
+        return None
     return transactions.clock - elapsed - MINUTE

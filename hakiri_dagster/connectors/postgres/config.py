@@ -15,7 +15,7 @@ _DEFAULT_SCHEMA = "public"
 _DEFAULT_CONNECTIONS = 8
 _MOST_CONNECTIONS = 64
 _CONNECT_TIMEOUT_SECONDS = 15
-_APPLICATION = "hakiri-dagster source reader"
+APPLICATION_NAME = "hakiri-dagster source reader"
 """By which our own sessions are known: they write nothing, so no cursor waits for their end."""
 _HURRIED = {
     "connect_timeout": 5,
@@ -55,7 +55,7 @@ class SourceConfig:
         parameters = conninfo_to_dict(url or "")
         parameters.setdefault("connect_timeout", _CONNECT_TIMEOUT_SECONDS)
         parameters["client_encoding"] = "UTF8"
-        parameters["application_name"] = f"{parameters.get('application_name', '')} {_APPLICATION}".strip()
+        parameters["application_name"] = f"{parameters.get('application_name', '')} {APPLICATION_NAME}".strip()
         if hurried:
             parameters |= _HURRIED
         return cls(

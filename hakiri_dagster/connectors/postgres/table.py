@@ -37,7 +37,7 @@ from hakiri_dagster.connectors.postgres.row_security import (
     refuse_filtered,
     row_security_warnings,
 )
-from hakiri_dagster.connectors.postgres.stale_server import refuse_stale_server
+from hakiri_dagster.connectors.postgres.stale_server import refuse_stale_server, refuse_stale_survey
 from hakiri_dagster.connectors.postgres.tallying import row_of, tallies
 from hakiri_dagster.connectors.postgres.transactions import list_transactions
 from hakiri_dagster.connectors.postgres.worker import PartReader
@@ -46,8 +46,6 @@ from hakiri_dagster.planning.backfill_hint import MONOTONIC, BackfillHint
 from hakiri_dagster.planning.chunks import Slice
 from hakiri_dagster.planning.columns import Column, SourceSchema, is_ours, left_out
 from hakiri_dagster.planning.horizon import (
-    EARLIEST_STAMP,
-    FARTHEST_ZONE,
     CursorHistory,
     Horizon,
     Lookback,
@@ -121,6 +119,7 @@ class PostgresTable:
         def judge(history: CursorHistory, *, observes: bool) -> Horizon:
             qualified = self._identifier.as_string(connection)
             transactions = list_transactions(connection, self.config, relation, by, qualified, again=not observes)
+            refuse_stale_survey(history, transactions, self.label)
             return judge_horizon(
                 history,
                 transactions,
@@ -128,7 +127,7 @@ class PostgresTable:
                 by.kind,
                 observes=observes,
                 trusts_lag=lookback.lag is not None,
-                earliest_stamp=EARLIEST_STAMP + (0 if by.type == "timestamptz" else FARTHEST_ZONE),
+                zoned=by.type == "timestamptz",
                 saved_now=time.time_ns() // 1000,
             )
 
@@ -136,7 +135,7 @@ class PostgresTable:
         deadline = time.monotonic_ns() // 1000 + lookback.patience
         while time.monotonic_ns() // 1000 < deadline and may_be_awaited(horizon, _SOON):
             time.sleep(_POLL_SECONDS)
-            horizon = replace(judge(horizon.history, observes=False), clock_went_back_to=horizon.clock_went_back_to)
+            horizon = judge(horizon.history, observes=False)
         return horizon
 
     def read(

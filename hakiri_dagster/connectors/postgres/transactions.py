@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow, dict_row
 
 from hakiri_dagster.connectors.postgres.catalog import Relation
-from hakiri_dagster.connectors.postgres.config import SourceConfig
+from hakiri_dagster.connectors.postgres.config import APPLICATION_NAME, SourceConfig
 from hakiri_dagster.connectors.postgres.connection import session_settings
 from hakiri_dagster.connectors.postgres.cursors import Cursor
 from hakiri_dagster.planning.horizon import OpenTransaction, SourceTransactions, UnknownHorizon
@@ -25,12 +25,13 @@ _CLEAR: Final = "SELECT pg_stat_clear_snapshot()"
 _OPEN: Final = """
 WITH session AS MATERIALIZED (
     SELECT s.pid, s.backend_start, s.xact_start, s.application_name, s.usename, s.state,
-           s.state IS NULL AND s.query = '<insufficient privilege>' AS hidden
+           s.state IS NULL AND s.query = '<insufficient privilege>' AS hidden,
+           s.state IS NOT DISTINCT FROM 'disabled' AS untracked
     FROM pg_catalog.pg_stat_activity s
     WHERE s.datname = pg_catalog.current_database() AND s.pid <> pg_catalog.pg_backend_pid()
       AND s.usesysid IS NOT NULL AND s.backend_type IS DISTINCT FROM 'parallel worker'
-      AND NOT (s.usename = session_user AND s.application_name = pg_catalog.current_setting('application_name'))
-      AND (s.xact_start IS NOT NULL OR s.state IS NULL)
+      AND NOT (s.usename = session_user AND s.application_name LIKE %(ours)s)
+      AND (s.xact_start IS NOT NULL OR s.state IS NULL OR s.state = 'disabled')
 )
 SELECT
     pg_catalog.clock_timestamp() AS clock,
@@ -90,7 +91,7 @@ def list_transactions(
     It has to be called after the extent was read and before the rows are: a transaction that begins in between is then
     either listed, or stamps its rows with values beyond the extent. `again`: it was called in this transaction before.
     """
-    table = {"table": qualified, "column": cursor.name}
+    table = {"table": qualified, "column": cursor.name, "ours": f"%{APPLICATION_NAME}"}
     try:
         if again:
             connection.execute(_CLEAR)
@@ -130,6 +131,14 @@ def _unknown_by_server(row: Mapping[str, Any]) -> UnknownHorizon | None:
             f"the role {row['reader']} may not see since when {hidden} session(s) of other roles have been in a "
             "transaction",
             f"run `{_GRANT.format(reader=reader)}` at the source",
+        )
+    untracked = sorted({session["usename"] or "" for session in row["sessions"] or () if session["untracked"]})
+    if untracked:
+        return UnknownHorizon(
+            f"sessions of {', '.join(untracked)} have track_activities off, so that the source does not tell since "
+            "when they have been in a transaction",
+            "set `track_activities = on` for these roles at the source and let them connect again, or set `load.lag` "
+            "to more than the longest transaction takes",
         )
     return None
 
