@@ -65,6 +65,10 @@ JOIN pg_catalog.pg_sequence s ON s.seqrelid = drawn.oid
 WHERE a.attrelid = %(table)s::regclass AND a.attname = %(column)s
 """
 
+# Of a replica that has replayed no commit since it was started, as of no replica that stands still, the clock says
+# nothing: it has come at least as far as this.
+_RESTARTPOINT: Final = "SELECT checkpoint_time FROM pg_catalog.pg_control_checkpoint()"
+
 _UNSUPPORTED: Final = (
     psycopg.errors.UndefinedFunction,
     psycopg.errors.UndefinedTable,
@@ -98,6 +102,9 @@ def list_transactions(
         with connection.cursor(row_factory=dict_row) as rows:
             row = rows.execute(_OPEN, table).fetchone()
         assert row is not None, "a SELECT without FROM answers one row"
+        came_to = row["replayed"]
+        if row["is_replica"] and came_to is None:
+            (came_to,) = connection.execute(_RESTARTPOINT).fetchone() or (None,)
         unknown = _unknown_by_server(row) or _unknown_by_kind(relation, is_subscribed=row["is_subscribed"])
         if unknown is None and cursor.kind == "numeric":
             unknown = _unknown_by_sequence(connection.execute(_SEQUENCES, table).fetchall(), cursor)
@@ -106,7 +113,7 @@ def list_transactions(
         connection.execute(session_settings(config))
         return SourceTransactions(_now(), config.place, unknown=_not_supported(error, config))
     return SourceTransactions(
-        clock=to_position(row["replayed"] or row["clock"]),
+        clock=to_position(row["clock"] if came_to is None else came_to),
         place=config.place,
         open=(
             *(_session(one) for one in row["sessions"] or () if one["xact_start"] is not None),

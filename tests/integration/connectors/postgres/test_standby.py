@@ -19,7 +19,7 @@ from hakiri_dagster.engine.postgres_account import Account, clean_environment, r
 from hakiri_dagster.engine.postgres_settings import free_port
 from hakiri_dagster.errors import SourceUnavailable
 from hakiri_dagster.planning.chunks import WHOLE
-from hakiri_dagster.planning.horizon import DEFAULT_LOOKBACK_IDS, Horizon, Lookback
+from hakiri_dagster.planning.horizon import DEFAULT_LOOKBACK_IDS, CursorHistory, Horizon, Lookback
 from tests.acceptance.command_line import eventually
 
 from .conftest import Source, no_spark
@@ -101,12 +101,20 @@ def test_a_standby_has_no_horizon_and_what_its_primary_shows_is_not_read_from_it
     assert schema is not None
     with pytest.raises(SourceUnavailable, match="replayed less of the log"):
         table.read(spark, schema, None, [WHOLE], {}, horizon=ahead)
-    again = judge(standby)
-    moved = replace(ahead.history, place=again.transactions.place)
-    kept = table.discover(cursor="id", known=Known(), spark=no_spark, lookback=Lookback(moved)).horizon
+    moved = replace(ahead.history, place=judge(standby).transactions.place)
+
+    def look(history: CursorHistory) -> Horizon | None:
+        return table.discover(cursor="id", known=Known(), spark=no_spark, lookback=Lookback(history)).horizon
+
+    with pytest.raises(SourceUnavailable, match=r"replayed less .* than the one that was looked at before"):
+        look(moved)
+    kept = look(replace(moved, wal="0/0"))
     assert kept is not None
     assert kept.clock_went_back_to is None, "a replica that is behind is no clock that was put back"
+    assert look(replace(moved, wal="FFFF/0", wal_clock=0)) is not None, "the primary was built anew"
     standby.run("SELECT pg_wal_replay_resume()")
+    assert eventually(lambda: standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{moved.wal}'") == [(True,)])
+    assert look(moved) is not None
     reading = table.read(spark, schema, None, [WHOLE], {}, horizon=behind)
     assert reading.frame.count() >= 9
     reading.close()

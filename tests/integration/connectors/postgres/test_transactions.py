@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from hakiri_dagster.connectors.postgres.table import PostgresTable
 from hakiri_dagster.errors import SourceUnavailable
 from hakiri_dagster.planning.chunks import WHOLE
 from hakiri_dagster.planning.horizon import CursorHistory, Horizon, Lookback
+from hakiri_dagster.planning.windows import to_position
+from tests.acceptance.command_line import eventually
 
 from .conftest import Source, no_spark
 
@@ -70,6 +73,55 @@ def test_sessions_that_read_the_source_for_us_are_not_waited_for(table: Source) 
     assert isinstance(own, PostgresTable)
     with in_transaction(own.config.conninfo):
         assert judge(table).transactions.open == ()
+
+
+def test_a_session_that_only_lacks_a_name_as_ours_does_is_listed(table: Source) -> None:
+    """A pooler may give all sessions of a role one name, or none."""
+    own = table.table("t")
+    assert isinstance(own, PostgresTable)
+    unnamed = make_conninfo(own.config.conninfo, application_name="")
+    renamed = replace(own, config=replace(own.config, conninfo=unnamed))
+    with in_transaction(unnamed):
+        found = renamed.discover(cursor="id", known=Known(), spark=no_spark, lookback=Lookback()).horizon
+        assert found is not None
+        assert len(found.transactions.open) == 1
+
+
+def test_sessions_whose_activities_are_not_tracked_are_named(table: Source) -> None:
+    application = f"untracked_{os.getpid()}"
+    table.run(f"CREATE ROLE {application} LOGIN PASSWORD 'x'", f"ALTER ROLE {application} SET track_activities = off")
+    try:
+        with in_transaction(make_conninfo(table.url, user=application, password="x")):
+            unknown = judge(table).transactions.unknown
+            assert unknown is not None
+            assert f"sessions of {application} have track_activities off" in unknown.reason
+    finally:
+        table.run(f"DROP ROLE {application}")
+
+
+def test_a_chained_transaction_began_when_the_one_before_was_asked_to_commit(table: Source) -> None:
+    """Its predecessor is listed while it commits, and takes no note of it: rows have the time of the commit's begin."""
+    table.run(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END $$",
+        "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
+        "EXECUTE FUNCTION slow()",
+    )
+    with psycopg.connect(table.url, autocommit=True) as session, ThreadPoolExecutor(1) as pool:
+        session.execute("BEGIN; INSERT INTO t DEFAULT VALUES")
+        chained = pool.submit(session.execute, "COMMIT AND CHAIN")
+        assert eventually(lambda: table.ask("SELECT FROM pg_stat_activity WHERE query = 'COMMIT AND CHAIN'") != [])
+        during = judge(table, "at")
+        assert len(during.transactions.open) == 1
+        chained.result()
+        session.execute("INSERT INTO t DEFAULT VALUES")
+        after = judge(table, "at", during.history)
+        (open_now,) = after.transactions.open
+        (stamped,) = session.execute("SELECT max(at) FROM t").fetchone() or (None,)
+        assert after.safe is not None
+        assert after.safe <= to_position(stamped), "its row is read again"
+        assert (open_now.began_at or 0) < during.transactions.clock
+        session.execute("ROLLBACK")
 
 
 def test_another_database_of_the_server_does_not_matter(table: Source) -> None:
