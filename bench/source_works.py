@@ -44,7 +44,7 @@ def horizon(bench: Bench) -> Iterator[Row]:
                 cursor = cursor_of(relation, "id", frozenset(), "events")
                 extent(connection, _TABLE, cursor, relation, "events")
                 began = time.perf_counter()
-                listed = list_transactions(connection, config, relation, cursor, _TABLE.as_string(connection))
+                listed = list_transactions(connection, config, cursor, _TABLE.as_string(connection))
                 seconds.append(time.perf_counter() - began)
                 if len(listed.open) != _SESSIONS:
                     raise SystemExit(f"{len(listed.open)} transactions are listed, {_SESSIONS} are open")

@@ -94,7 +94,7 @@ class PostgresTable:
                 return Discovery(schema, rows_estimate=relation.rows_estimate, warnings=warnings)
             by = cursor_of(relation, cursor, self.config.text_columns, self.label)
             found = extent(connection, self._identifier, by, relation, self.label)
-            horizon = self._judge_horizon(connection, relation, by, found.newest, lookback) if lookback.judges else None
+            horizon = self._judge_horizon(connection, by, found.newest, lookback) if lookback.judges else None
             reread = None if horizon is None else horizon.reread(found.newest, lookback.lag)
             stretches = dict.fromkeys(one.lower for one in (lookback.history.reread, reread) if one is not None)
             fingerprints = [(lower, fingerprint(connection, self._identifier, by, lower)) for lower in stretches]
@@ -108,7 +108,7 @@ class PostgresTable:
             )
 
     def _judge_horizon(
-        self, connection: Connection[TupleRow], relation: Relation, by: Cursor, newest: int | None, lookback: Lookback
+        self, connection: Connection[TupleRow], by: Cursor, newest: int | None, lookback: Lookback
     ) -> Horizon:
         """List the open transactions after the extent was read, never before: it has to be older than any of them.
 
@@ -118,7 +118,7 @@ class PostgresTable:
 
         def judge(history: CursorHistory, *, observes: bool) -> Horizon:
             qualified = self._identifier.as_string(connection)
-            transactions = list_transactions(connection, self.config, relation, by, qualified, again=not observes)
+            transactions = list_transactions(connection, self.config, by, qualified, again=not observes)
             refuse_stale_survey(history, transactions, self.label)
             return judge_horizon(
                 history,

@@ -10,7 +10,6 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow, dict_row
 
-from hakiri_dagster.connectors.postgres.catalog import Relation
 from hakiri_dagster.connectors.postgres.config import APPLICATION_NAME, SourceConfig
 from hakiri_dagster.connectors.postgres.connection import session_settings
 from hakiri_dagster.connectors.postgres.cursors import Cursor
@@ -20,10 +19,30 @@ from hakiri_dagster.planning.windows import to_position
 # The statistics are those of the moment, not of the transaction's snapshot; they are remembered until it ends.
 _CLEAR: Final = "SELECT pg_stat_clear_snapshot()"
 
+# What is read with the table: what lies beneath a view, partitions and children.
+_BENEATH: Final = """
+WITH RECURSIVE beneath (oid) AS (
+    SELECT %(table)s::pg_catalog.regclass::pg_catalog.oid
+    UNION
+    SELECT read.oid
+    FROM beneath
+    CROSS JOIN LATERAL (
+        SELECT d.refobjid AS oid
+        FROM pg_catalog.pg_rewrite w
+        JOIN pg_catalog.pg_class v ON v.oid = w.ev_class AND v.relkind = 'v'
+        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
+            AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> w.ev_class
+        WHERE w.ev_class = beneath.oid AND w.ev_type = '1'
+        UNION ALL
+        SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = beneath.oid
+    ) AS read
+)
+"""
+
 # Our own sessions only read. Workers of parallel queries have a leader that is listed, autovacuum writes no rows. A
 # role without pg_read_all_stats sees no more of the others than that they are there.
 _OPEN: Final = """
-WITH session AS MATERIALIZED (
+, session AS MATERIALIZED (
     SELECT s.pid, s.backend_start, s.xact_start, s.application_name, s.usename, s.state,
            s.state IS NULL AND s.query = '<insufficient privilege>' AS hidden,
            s.state IS NOT DISTINCT FROM 'disabled' AS untracked
@@ -43,15 +62,16 @@ SELECT
     (SELECT pg_catalog.json_agg(session) FROM session) AS sessions,
     (SELECT pg_catalog.json_agg(p) FROM pg_catalog.pg_prepared_xacts p
      WHERE p.database = pg_catalog.current_database()) AS prepared,
-    EXISTS (SELECT FROM pg_catalog.pg_subscription_rel
-            WHERE srrelid = %(table)s::regclass
-               OR srrelid IN (SELECT relid FROM pg_catalog.pg_partition_tree(%(table)s::regclass))) AS is_subscribed
+    ARRAY(SELECT DISTINCT c.relkind::text FROM beneath JOIN pg_catalog.pg_class c ON c.oid = beneath.oid) AS kinds,
+    EXISTS (SELECT FROM pg_catalog.pg_subscription_rel WHERE srrelid IN (SELECT oid FROM beneath)) AS is_subscribed
 """
 
 # What a cursor's default draws its numbers from: the sequence of an identity or a serial, or that of any other default.
+# A view's column may have any name beneath it.
 _SEQUENCES: Final = """
 SELECT s.seqcache, s.seqincrement, s.seqcycle
-FROM pg_catalog.pg_attribute a
+FROM beneath
+JOIN pg_catalog.pg_attribute a ON a.attrelid = beneath.oid AND a.attnum > 0
 JOIN LATERAL (
     SELECT d.objid AS oid FROM pg_catalog.pg_depend d
     WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
@@ -62,7 +82,8 @@ JOIN LATERAL (
       AND d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass
 ) drawn ON true
 JOIN pg_catalog.pg_sequence s ON s.seqrelid = drawn.oid
-WHERE a.attrelid = %(table)s::regclass AND a.attname = %(column)s
+WHERE a.attname = %(column)s
+   OR EXISTS (SELECT FROM pg_catalog.pg_class v WHERE v.oid = %(table)s::pg_catalog.regclass AND v.relkind = 'v')
 """
 
 # Of a replica that has replayed no commit since it was started, as of no replica that stands still, the clock says
@@ -84,7 +105,6 @@ _GRANT: Final = "GRANT pg_read_all_stats TO {reader}"
 def list_transactions(
     connection: Connection[TupleRow],
     config: SourceConfig,
-    relation: Relation,
     cursor: Cursor,
     qualified: str,
     *,
@@ -100,14 +120,14 @@ def list_transactions(
         if again:
             connection.execute(_CLEAR)
         with connection.cursor(row_factory=dict_row) as rows:
-            row = rows.execute(_OPEN, table).fetchone()
+            row = rows.execute(_BENEATH + _OPEN, table).fetchone()
         assert row is not None, "a SELECT without FROM answers one row"
         came_to = row["replayed"]
         if row["is_replica"] and came_to is None:
             (came_to,) = connection.execute(_RESTARTPOINT).fetchone() or (None,)
-        unknown = _unknown_by_server(row) or _unknown_by_kind(relation, is_subscribed=row["is_subscribed"])
+        unknown = _unknown_by_server(row) or _unknown_by_kind(row)
         if unknown is None and cursor.kind == "numeric":
-            unknown = _unknown_by_sequence(connection.execute(_SEQUENCES, table).fetchall(), cursor)
+            unknown = _unknown_by_sequence(connection.execute(_BENEATH + _SEQUENCES, table).fetchall(), cursor)
     except _UNSUPPORTED as error:
         connection.rollback()
         connection.execute(session_settings(config))
@@ -150,19 +170,19 @@ def _unknown_by_server(row: Mapping[str, Any]) -> UnknownHorizon | None:
     return None
 
 
-def _unknown_by_kind(relation: Relation, *, is_subscribed: bool) -> UnknownHorizon | None:
+def _unknown_by_kind(row: Mapping[str, Any]) -> UnknownHorizon | None:
     """Name what makes rows appear whose transaction, as far as this server knows, has long ended."""
-    if relation.kind == "f":
+    if "f" in row["kinds"]:
         return UnknownHorizon(
-            "it is a foreign table, and the transactions that write it are open elsewhere",
+            "it is a foreign table, or reads one, and the transactions that write it are open elsewhere",
             "read from the server that has the table, or set `load.lag`",
         )
-    if relation.kind == "m":
+    if "m" in row["kinds"]:
         return UnknownHorizon(
-            "it is a materialized view, in which rows appear when it is refreshed",
+            "it is a materialized view, or reads one, in which rows appear when it is refreshed",
             "set `load.lag` to more than the time between two refreshes",
         )
-    if is_subscribed:
+    if row["is_subscribed"]:
         return UnknownHorizon(
             "a subscription fills it, and the transactions that wrote its rows were open at the publisher",
             "read from the publisher, or set `load.lag` to more than the longest transaction there takes",

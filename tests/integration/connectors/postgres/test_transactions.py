@@ -14,7 +14,11 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from hakiri_dagster.connectors.contract import Known
+from hakiri_dagster.connectors.postgres.catalog import describe
+from hakiri_dagster.connectors.postgres.connection import source_transaction
+from hakiri_dagster.connectors.postgres.cursors import cursor_of
 from hakiri_dagster.connectors.postgres.table import PostgresTable
+from hakiri_dagster.connectors.postgres.transactions import list_transactions
 from hakiri_dagster.errors import SourceUnavailable
 from hakiri_dagster.planning.chunks import WHOLE
 from hakiri_dagster.planning.horizon import CursorHistory, Horizon, Lookback
@@ -163,12 +167,21 @@ def test_a_role_that_sees_no_other_sessions_is_told_which_grant_it_needs(table: 
         table.run(f"DROP OWNED BY {reader}", f"DROP ROLE {reader}")
 
 
+CACHED = ("CREATE SEQUENCE s CACHE 50", "CREATE TABLE b (n bigint DEFAULT nextval('s'))")
+PARTITIONED = ("CREATE TABLE t (id bigint) PARTITION BY RANGE (id)",)
+FOREIGN = ("CREATE FOREIGN DATA WRAPPER away", "CREATE SERVER away FOREIGN DATA WRAPPER away")
+
+
 @pytest.mark.parametrize(
     ("statements", "reason"),
     [
         (["CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY (CACHE 20), v int)"], "CACHE 20"),
         (["CREATE SEQUENCE s INCREMENT BY 50", "CREATE TABLE t (id bigint DEFAULT nextval('s'))"], "INCREMENT BY 50"),
         (["CREATE TABLE b (id bigserial)", "CREATE MATERIALIZED VIEW t AS SELECT * FROM b"], "materialized view"),
+        ([*CACHED, "CREATE VIEW w AS SELECT n AS id FROM b", "CREATE VIEW t AS SELECT * FROM w"], "CACHE 50"),
+        ([*CACHED, "CREATE MATERIALIZED VIEW m AS SELECT n AS id FROM b", "CREATE VIEW t AS TABLE m"], "materialized"),
+        ([*PARTITIONED, *FOREIGN, "CREATE FOREIGN TABLE p PARTITION OF t DEFAULT SERVER away"], "foreign table"),
+        ([*PARTITIONED, "CREATE TABLE p PARTITION OF t DEFAULT"], None),
         (["CREATE TABLE t (id bigserial, v int)"], None),
         (["CREATE TABLE t (id bigint, v int)"], None),
         (["CREATE TABLE b (id bigserial, v int)", "CREATE VIEW t AS SELECT * FROM b"], None),
@@ -178,7 +191,11 @@ def test_cursors_whose_order_no_transaction_tells_are_named(
     source: Source, statements: list[str], reason: str | None
 ) -> None:
     source.run(*statements)
-    unknown = judge(source).transactions.unknown
+    table = source.table("t")
+    assert isinstance(table, PostgresTable)
+    with source_transaction(table.config, "t") as connection:
+        by = cursor_of(describe(connection, "public", "t", "t"), "id", frozenset(), "t")
+        unknown = list_transactions(connection, table.config, by, "public.t").unknown
     assert (unknown is not None and reason in unknown.reason) if reason else unknown is None
 
 
