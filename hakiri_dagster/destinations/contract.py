@@ -138,7 +138,8 @@ class Load:
     published within the bounds, and replace none. `takes_mark_back`: what comes after it, up to the table's mark, is
     owed again. `unknown`: loads that the ledger has lost, and whose rows are in the target. `rereads`: the stretch of
     the cursor, from the slice on, that was read together with it: what earlier loads published there may have changed
-    since, also to a lower cursor."""
+    since, also to a lower cursor. `read_after`: until when, by the destination's clock, loads of the table had been
+    published when this one began to read a source that has one row a key; its rows are newer than theirs."""
 
     table: Table
     slice: Slice
@@ -155,6 +156,7 @@ class Load:
     takes_mark_back: bool = False
     unknown: tuple[int, ...] = ()
     rereads: tuple[Interval, ...] = ()
+    read_after: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

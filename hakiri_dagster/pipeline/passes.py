@@ -276,6 +276,7 @@ class _Pass:
             takes_mark_back=self.survey.takes_mark_back(claim.slice),
             unknown=self.unknown,
             rereads=self._rereads(index),
+            read_after=self.survey.read_after,
         )
         candidate = paced(self.way, self.staging.candidate(index), claim.key)
         return StagedSlice(claim, load, candidate, self.only_chunk, self.staging, self.source, self.profiling, index)

@@ -258,6 +258,14 @@ class Survey:
             case _:
                 return None
 
+    @property
+    def read_after(self) -> datetime | None:
+        """Until when loads had been published when the source was looked at, where it has one row of each key."""
+        key = self.discovery.schema.primary_key if self.discovery.schema is not None else ()
+        if not key or not set(key) <= set(self.table.primary_key or key):
+            return None
+        return max((entry.published_at for entry in self.ledger), default=None)
+
     def takes_mark_back(self, slice_: Slice) -> bool:
         """It comes before the chunk that holds the mark, which is rewound."""
         position = None if self.mark is None else self.mark.position

@@ -131,6 +131,69 @@ def test_a_row_that_moves_back_while_it_is_read_again_ends_as_the_source_has_it(
     assert versions == [("first", True)]
 
 
+@pytest.mark.parametrize("mode", ["upsert", "scd2"])
+def test_a_row_that_moves_back_to_a_window_that_is_loaded_by_itself_ends_as_the_source_has_it(
+    shop: ShopProject, mode: str
+) -> None:
+    shop.execute("CREATE SCHEMA src")
+    shop.execute("CREATE TABLE src.orders (id int PRIMARY KEY, at timestamptz, body text)")
+    shop.execute("INSERT INTO src.orders SELECT n, '2024-01-08'::date + n, 'old' FROM generate_series(1, 3) n")
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+            "tables": [
+                {
+                    "name": "orders",
+                    "incremental": "at",
+                    "primary_key": ["id"],
+                    "load": {"mode": mode},
+                    "backfill": {"window": "1d"},
+                }
+            ],
+        }
+    )
+    shop.apply()
+    shop.execute("UPDATE src.orders SET at = '2024-01-09 23:59:59+00', body = 'first' WHERE id = 3")
+    shop.again("orders", "2024-01-09")
+    current = " WHERE is_current" if mode == "scd2" else ""
+    expected = shop.rows("SELECT * FROM src.orders ORDER BY 1")
+    for key in ("2024-01-11", "2024-01-10"):
+        assert shop.rows(f"SELECT id, at, body FROM raw.orders{current} ORDER BY 1") == expected
+        shop.again("orders", key)
+    assert shop.rows(f"SELECT id, at, body FROM raw.orders{current} ORDER BY 1") == expected
+
+
+@pytest.mark.parametrize("mode", ["upsert", "scd2"])
+def test_of_several_rows_of_a_key_the_highest_cursor_counts_however_chunks_are_loaded(
+    shop: ShopProject, mode: str
+) -> None:
+    """The source has no key of its own, so that a lower cursor says nothing of a higher one."""
+    shop.execute("CREATE SCHEMA src")
+    shop.execute("CREATE TABLE src.events (account int, at timestamptz, body text)")
+    shop.execute("INSERT INTO src.events SELECT 1, '2024-01-08'::date + n, n::text FROM generate_series(1, 3) n")
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+            "tables": [
+                {
+                    "name": "events",
+                    "incremental": "at",
+                    "primary_key": ["account"],
+                    "load": {"mode": mode},
+                    "backfill": {"window": "1d"},
+                }
+            ],
+        }
+    )
+    shop.apply()
+    shop.execute("UPDATE src.events SET body = 'changed' WHERE body = '1'")
+    shop.again("events", "2024-01-09")
+    current = " WHERE is_current" if mode == "scd2" else ""
+    assert shop.rows(f"SELECT body FROM raw.events{current}") == [("3",)]
+
+
 class TestATransactionThatStaysOpenForLong:
     @pytest.fixture
     def held_back(self, shop: ShopProject) -> Iterator[ShopProject]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from hakiri_dagster.destinations.postgres import marks
-from hakiri_dagster.destinations.postgres.modes.read_again import is_published_by_table, is_read_again
+from hakiri_dagster.destinations.postgres.modes.read_again import is_read_again, may_have_moved_back
 from hakiri_dagster.destinations.postgres.modes.versions import VALID_FROM, Versions
 
 _FIND = """
@@ -17,7 +17,7 @@ CREATE TEMPORARY TABLE hakiri_contradicted ON COMMIT DROP AS
 SELECT {stored_key}, stored.{valid_from}
 FROM {target} AS stored
 JOIN (SELECT {key}, min({at}) AS {at} FROM ({fresh_rows}) AS event GROUP BY {key}) AS fresh ON {stored_fresh}
-WHERE stored.{valid_from} > fresh.{at} AND {is_read_again} AND {is_own}
+WHERE stored.{valid_from} > fresh.{at} AND {may_have_moved_back}
   AND NOT EXISTS (SELECT FROM {staged} AS staged
                   WHERE {stored_staged} AND staged.{cursor}::timestamptz = stored.{valid_from})
 """
@@ -56,8 +56,9 @@ def remove_contradicted(versions: Versions, fresh: sql.Composed, staged: sql.Com
     `fresh` selects the new events, `staged` holds all rows that were read.
     """
     work = versions.work
-    again = is_read_again(work, sql.SQL("stored.{}").format(sql.Identifier(VALID_FROM)), "timestamptz")
-    if again is None or versions.cursor is None:
+    stored_at = sql.SQL("stored.{}").format(sql.Identifier(VALID_FROM))
+    moved_back = may_have_moved_back(work, "stored", stored_at, "timestamptz")
+    if moved_back is None or versions.cursor is None:
         return
     parts: dict[str, sql.Composable] = {
         "fresh_rows": fresh,
@@ -72,8 +73,7 @@ def remove_contradicted(versions: Versions, fresh: sql.Composed, staged: sql.Com
         stored_key=versions.listed("stored", versions.key),
         stored_fresh=versions.same_key("stored", "fresh"),
         stored_staged=versions.same_key("stored", "staged"),
-        is_read_again=again,
-        is_own=is_published_by_table(work, "stored"),
+        may_have_moved_back=moved_back,
     )
     target = versions.composed("{target}")
     while versions.any("SELECT FROM {contradicted}", **parts):

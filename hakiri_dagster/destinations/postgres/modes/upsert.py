@@ -29,7 +29,7 @@ from hakiri_dagster.destinations.postgres.modes.key_objections import (
     partition_objections,
 )
 from hakiri_dagster.destinations.postgres.modes.merging import merge_staged
-from hakiri_dagster.destinations.postgres.modes.read_again import is_published_by_table, is_read_again
+from hakiri_dagster.destinations.postgres.modes.read_again import may_have_moved_back
 from hakiri_dagster.manifest.tables import Table
 
 
@@ -147,12 +147,12 @@ class Upsert(Mode):
         if cursor is None:
             return _not_loaded_later(work)
         stored = in_order(work, "stored", cursor)
-        newer = [
+        newer: list[sql.Composable] = [
             sql.SQL("{stored} IS NULL OR {new} >= {stored}").format(stored=stored, new=in_order(work, new, cursor))
         ]
-        again = is_read_again(work, stored, cursor_type(work.load.target, cursor))
-        if again is not None:
-            newer.append(sql.SQL("({} AND {})").format(again, is_published_by_table(work, "stored")))
+        moved_back = may_have_moved_back(work, "stored", stored, cursor_type(work.load.target, cursor))
+        if moved_back is not None:
+            newer.append(moved_back)
         return [sql.SQL("({})").format(sql.SQL(" OR ").join(newer))]
 
 
