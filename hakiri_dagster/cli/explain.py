@@ -109,8 +109,7 @@ def _cursor(hint: BackfillHint | None) -> Iterator[str]:
 
 def _gone(table: TablePlan) -> list[str]:
     """What is to be said of a table that owes nothing."""
-    is_told = table.gaps or (table.reread is not None and table.reread.because_of)
-    return [*(f"warning: {warning}" for warning in (table.warnings if is_told else ())), *_wiped(table)]
+    return [*(f"warning: {warning}" for warning in table.warnings), *_wiped(table)]
 
 
 def _wiped(table: TablePlan) -> list[str]:

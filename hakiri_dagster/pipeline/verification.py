@@ -24,13 +24,15 @@ from hakiri_dagster.manifest.load_spec import ADDING_MODES
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.pipeline.rewinding import rewind_chunks
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.pipeline.shapes import parallelism_of
+from hakiri_dagster.pipeline.shapes import lag_of, parallelism_of
 from hakiri_dagster.pipeline.survey import Survey
 from hakiri_dagster.pipeline.word_of_loads import word_of_loads
 from hakiri_dagster.planning.chunks import FIRST_POSITION, LAST_POSITION, NULL_KEY, OUTSIDE_KEY, Interval, WholeTable
 from hakiri_dagster.planning.parts import bare_key
+from hakiri_dagster.planning.progress import newest_mark
 from hakiri_dagster.planning.repair import after_ledger
 from hakiri_dagster.planning.replays import ReadAgain, read_again
+from hakiri_dagster.planning.states import ChunkState
 from hakiri_dagster.planning.stretch import parse_stretch
 from hakiri_dagster.planning.verification import (
     ChunkDifference,
@@ -115,7 +117,7 @@ def objection(runtime: Runtime, table: Table) -> UsageError | None:
 
 def verify(runtime: Runtime, table: Table, options: VerifyOptions, progress: Progress = silent) -> Verification:
     survey = runtime.survey(table)
-    planned = comparable_chunks(survey.chunks, survey.states, survey.due_keys)
+    planned = comparable_chunks(survey.chunks, survey.states, survey.due_keys, _complete_to(survey, survey.states))
     unpublished = len({chunk.key for chunk in survey.chunks} - {chunk.key for chunk in planned})
     chosen = _chosen(survey, planned, options)
     sides = _Sides.of(survey, runtime.destination(table), with_values=options.digest) if chosen else None
@@ -134,6 +136,15 @@ def verify(runtime: Runtime, table: Table, options: VerifyOptions, progress: Pro
         being_loaded=being_loaded,
         by="values" if options.digest else "keys" if sides.target.columns.key else "counts",
     )
+
+
+def _complete_to(survey: Survey, states: Sequence[ChunkState]) -> int | None:
+    """Where the declared lag begins: what came late there is no drift before the next load has read it."""
+    lag = lag_of(survey.table)
+    if not lag or survey.discovery.files:
+        return None
+    mark = newest_mark(states) if survey.mark is None else survey.mark.position
+    return None if mark is None else mark - lag
 
 
 def mark_for_repair(runtime: Runtime, found: Verification, *, with_deletes: bool, asked_by: str) -> RewindAnswer | None:
@@ -303,15 +314,17 @@ def _compare_again(
     stored, _, ledger = word_of_loads(survey.table, sides.destination, runtime.audit)
     states = after_ledger(stored, ledger)
     running = {state.key for state in states if state.status == "running"}
-    now = {chunk.key: chunk for chunk in comparable_chunks(survey.chunks, states, survey.due_keys)}
+    compared = comparable_chunks(survey.chunks, states, survey.due_keys, _complete_to(survey, states))
+    now = {chunk.key: chunk for chunk in compared}
     left = tuple(chunk.key for chunk in differing if chunk.key in running or chunk.key not in now)
     chunks = [now[chunk.key] for chunk in differing if chunk.key not in left]
     quarantined = _quarantined(survey, sides.destination, chunks)
     published = {row.chunk_key: row.rows for row in ledger if not row.superseded}
     workers = min(parallelism_of(survey.table, survey.source.hint), sides.source.most_queries)
     with ThreadPoolExecutor(workers) as pool:
-        compared = pool.map(lambda chunk: _compare_chunk(sides, chunk, quarantined, pace), chunks)
-        found = {one.key: one for one in compared}
+        found = {
+            one.key: one for one in pool.map(lambda chunk: _compare_chunk(sides, chunk, quarantined, pace), chunks)
+        }
     for chunk in chunks:
         if chunk.bounds == (WholeTable(),):
             found[chunk.key] = _since_the_load(survey.table, found[chunk.key], published.get(chunk.key))

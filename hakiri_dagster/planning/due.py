@@ -27,7 +27,7 @@ from hakiri_dagster.planning.chunks import (
 )
 from hakiri_dagster.planning.horizon import Horizon
 from hakiri_dagster.planning.intervals import Intervals, high, hull, low, missing, overlap, union, within
-from hakiri_dagster.planning.progress import Progress, behind
+from hakiri_dagster.planning.progress import Progress, behind, newest_mark
 from hakiri_dagster.planning.rewind import uncovered
 from hakiri_dagster.planning.source_files import Touched
 from hakiri_dagster.planning.states import ChunkState, Due, DueSlice, to_be_stored
@@ -42,12 +42,14 @@ _STRETCH = "|"
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What the source says of itself. `frontier`: before it nothing more is added; None: nothing is known.
+    """What the source says of itself. `now` is None for a cursor that is no time. `frontier`: before it nothing more is
+    added; None: nothing is known.
 
     `safe` is the position below which no open transaction can add rows. `end` is what it says of its newest rows, and
     `fingerprints` of stretches that were, or will be, read again; `said` is both, as a load notes it.
     """
 
+    now: int | None
     said: str | None
     frontier: int | None
     mark_at_most: int | None
@@ -114,19 +116,9 @@ def due_slices(
 
 def _mark_of(progress: Progress | None, states: Iterable[ChunkState], source: _Source) -> int | None:
     """How far the loads have come: what the destination says of loads in order, else the highest mark of a window. What
-    lies beyond all windows, or is dated in the future, tells nothing of that."""
-    if progress is not None:
-        mark: int | None = progress.mark
-    else:
-        marks = (
-            state.cursor_committed
-            for state in states
-            if state.status != "retired" and not (isinstance(state.bounds, CursorRange) and state.key == OUTSIDE_KEY)
-        )
-        mark = max((mark for mark in marks if mark is not None), default=None)
-    if mark is None or source.mark_at_most is None:
-        return mark
-    return min(mark, max(source.mark_at_most, FIRST_POSITION))
+    is dated in the future tells nothing of that."""
+    mark = newest_mark(states) if progress is None else progress.mark
+    return mark if mark is None or source.now is None else min(mark, source.now)
 
 
 def _source(
@@ -153,6 +145,7 @@ def _source(
             said = f"{end}{_STRETCH}{reread.lower}:{fingerprints.get(str(reread.lower), '')}"
     later = f"{extent.upper}/{extent.rows_at_upper}"
     return _Source(
+        now=None if kind == "numeric" else to_position(now),
         said=said,
         frontier=frontier,
         mark_at_most=at_most,

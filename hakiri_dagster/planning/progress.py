@@ -33,6 +33,18 @@ def behind(progress: Progress | None, states: Iterable[ChunkState]) -> Intervals
     return subtract((Interval(None, progress.floor),), union(asked_for))
 
 
+def newest_mark(states: Iterable[ChunkState]) -> int | None:
+    """The highest mark of a window. The chunk beyond all windows tells nothing of how far loads have come."""
+    marks = (
+        state.cursor_committed
+        for state in states
+        if state.status != "retired"
+        and isinstance(state.bounds, CursorRange)
+        and state.bounds.interval.upper is not None
+    )
+    return max((mark for mark in marks if mark is not None), default=None)
+
+
 def is_rewound(mark: int, states: Collection[ChunkState]) -> bool:
     """The chunk that holds the mark is to come again, so that the mark speaks of rows that may be gone. If they are,
     what fills in there later would lie below it."""

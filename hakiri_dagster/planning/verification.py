@@ -83,17 +83,19 @@ class ChunkDifference:
 
 
 def comparable_chunks(
-    chunks: Sequence[Chunk], states: Sequence[ChunkState], due: Collection[str]
+    chunks: Sequence[Chunk], states: Sequence[ChunkState], due: Collection[str], complete_to: int | None = None
 ) -> tuple[ComparableChunk, ...]:
     """Return the chunks of the plan of which something is published, with its bounds.
 
     Windows follow from the coverage of all plans. Chunks that no window holds (`null`, `outside`), files and whole
     tables have no coverage: they count as published when they are done. `due` are the keys of chunks that are loaded
     next; the source holds something new of them. A whole table is due at each schedule, so that says nothing of it.
-    A window of which the source has no row any more is not planned, and is compared all the same.
+    A window of which the source has no row any more is not planned, and is compared all the same. `complete_to`: rows
+    of windows may come later from there on, and are read again by the next load.
     """
+    complete = Interval(None, complete_to)
     coverage = {
-        part: union(covered for state in of_part for covered in state.covered)
+        part: within(union(covered for state in of_part for covered in state.covered), complete)
         for part, of_part in by_part(states, lambda state: state.bounds).items()
     }
     windows = {
@@ -118,7 +120,7 @@ def comparable_chunks(
     for state in states:
         if isinstance(state.bounds, CursorRange) and state.key not in keys:
             part = state.bounds.part
-            left = subtract(within(state.covered, state.bounds.interval), windows.get(part, ()))
+            left = subtract(within(within(state.covered, complete), state.bounds.interval), windows.get(part, ()))
             if left:
                 found.append(ComparableChunk(state.key, tuple(CursorRange(one, part) for one in left)))
     return tuple(found)

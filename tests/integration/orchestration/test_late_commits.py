@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -12,6 +12,7 @@ import pytest
 from psycopg import Connection
 
 from hakiri_dagster.cli.explain import document, explain
+from hakiri_dagster.planning.windows import HOUR
 
 from .conftest import ShopProject
 
@@ -108,6 +109,32 @@ def test_while_a_transaction_stays_open_nothing_is_read_again_without_a_change(b
     early.commit()
     shop.apply()
     assert busy.differences() == {}
+
+
+def test_what_a_clock_that_went_back_stamps_a_second_time_is_read(busy: Busy) -> None:
+    shop = busy.shop
+    stamped = "INSERT INTO src.{} (created_at, body) VALUES (now() - %s::interval, 'stamped')"
+    session = busy.session()
+
+    def write(ago: str) -> None:
+        for name in MODES:
+            session.execute(stamped.format(name).encode(), (ago,))
+        session.commit()
+
+    write("20 seconds")
+    shop.apply()
+    with shop.runtime() as runtime:
+        for name in MODES:  # as if the source's clock had been an hour ahead then
+            history = runtime.audit.cursor_history.of_table("shop", name)
+            assert history.clock is not None
+            runtime.audit.cursor_history.save("shop", name, replace(history, clock=history.clock + HOUR))
+    write("40 seconds")
+    assert set(loaded(shop.apply())) == set(MODES)
+    assert busy.differences() == {}
+    with shop.runtime() as runtime:
+        assert runtime.audit.cursor_history.of_table("shop", "append").went_back_to is None
+    shop.apply()
+    assert loaded(shop.apply()) == {}
 
 
 def test_a_row_that_moves_back_while_it_is_read_again_ends_as_the_source_has_it(busy: Busy) -> None:

@@ -77,6 +77,10 @@ class TestALagOfLoadsInAnyOrder:
     def test_what_lies_within_it_is_read_again_when_the_stretch_has_changed(self) -> None:
         assert self.owed(self.loaded("3/1")) == [(13, 20), (20, 30)]
 
+    def test_a_row_dated_beyond_all_windows_does_not_end_the_lag(self) -> None:
+        beyond = ChunkState("outside", CursorRange(Interval(30, None)), "done", 1, 1, cursor_committed=30, seen="empty")
+        assert self.owed([*self.loaded("3/1"), beyond]) == [(13, 20), (20, 30)]
+
     def test_a_window_that_open_transactions_may_add_to_is_not_complete(self) -> None:
         extent = Extent(1, 25, 0, rows_at_upper=1)
         horizon = Horizon(SourceTransactions(0, "db"), CursorHistory(), 14)

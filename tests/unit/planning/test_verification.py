@@ -61,6 +61,13 @@ def test_a_window_is_compared_as_far_as_it_is_covered_and_others_when_they_are_d
     assert list(bounds(comparable_chunks(PLAN, STATES, ("20", "null", "outside")))) == ["0", "20"]
 
 
+def test_rows_that_may_still_come_late_are_not_compared() -> None:
+    assert bounds(comparable_chunks(PLAN, STATES, (), 21)) == {
+        "0": (Interval(0, 10),), "20": (Interval(20, 21),), "null": (), "outside": (Interval(30, None),),
+    }  # fmt: skip
+    assert list(bounds(comparable_chunks(PLAN, STATES, (), 20))) == ["0", "null", "outside"]
+
+
 def test_what_earlier_windows_have_published_counts_and_what_is_rewound_does_not() -> None:
     wide = ChunkState("wide", CursorRange(Interval(0, 20)), "retired", 1, 1, (Interval(0, 14),), load_id=3)
     assert bounds(comparable_chunks(PLAN, [wide], ())) == {"0": (Interval(0, 10),), "10": (Interval(10, 14),)}
