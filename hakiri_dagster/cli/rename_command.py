@@ -55,11 +55,6 @@ def _lines(renamed: Renamed) -> list[str]:
 
 def _warnings(moved: Moved) -> list[str]:
     warnings = []
-    if moved.beside:
-        warnings.append(
-            f"{moved.move.table.label} had published to the target as well, so chunks that both have loaded are there "
-            f"twice; `hakiri run {moved.move.table.pipeline_id} --table {moved.move.table.name}` replaces both"
-        )
     if moved.elsewhere:
         places = ", ".join(moved.elsewhere)
         warnings.append(f"{moved.move.old_label} has rows in {places} too; they were left as they are")

@@ -39,9 +39,10 @@ def find_ownership(table: Table, source: SourceTable, destination: Destination, 
     judged = [(publisher, published_by(table, publisher, ours, known)) for publisher in found.doubtful]
     foreign = [(publisher, by) for publisher, by in judged if by in ("an undeclared table", "another project")]
     claim = ProjectClaim(ours, found.recorded, found.has_rows_of(table))
-    if table.load.adopt:
+    has_own = found.has_own or len(foreign) > 1
+    if table.load.adopt and not (has_own and foreign):
         return Ownership(claim, tuple(publisher for publisher, _ in foreign), unfinished)
-    refused = (refuse_publisher(table, publisher, by, ours) for publisher, by in foreign)
+    refused = (refuse_publisher(table, publisher, by, ours, has_own=has_own) for publisher, by in foreign)
     return Ownership(claim, (), (*unfinished, *refused))
 
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hakiri_dagster.audit.renames import Rename
-from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.engine.process_identity import is_dead, where_it_ran
 from hakiri_dagster.errors import HakiriError, UsageError
 from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.planning.publishers import Move, Moved, identity_of
+from hakiri_dagster.planning.publishers import Move, Moved, TargetPublishers, identity_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +68,16 @@ def rename_loads(
 ) -> Renamed | None:
     """Return None where this was done before, and nothing is left under the old name."""
     moves, renames = find_moves(runtime.project, rename), runtime.audit.renames
-    if rename not in renames.unfinished() and not _is_known(runtime, rename, moves):
-        if renames.was_finished(rename):
-            return None
-        raise UsageError(
-            f"nothing was ever loaded as `{rename.old}`",
-            hint="`hakiri plan` names the pipeline or table that the target holds rows of",
-        )
+    if rename not in renames.unfinished():
+        doubtful = [(move, _publishers(runtime, move)) for move in moves]
+        if not _is_known(runtime, rename, doubtful):
+            if renames.was_finished(rename):
+                return None
+            raise UsageError(
+                f"nothing was ever loaded as `{rename.old}`",
+                hint="`hakiri plan` names the pipeline or table that the target holds rows of",
+            )
+        _refuse_two_publishers(doubtful)
     _refuse_while_loading(runtime, moves)
     renames.begin(rename)
     moved = {
@@ -89,17 +91,33 @@ def rename_loads(
     return Renamed(rename, tuple(moved[move.table.label] for move in moves), records, shown)
 
 
-def _is_known(runtime: Runtime, rename: Rename, moves: Sequence[Move]) -> bool:
+def _is_known(runtime: Runtime, rename: Rename, found: Sequence[tuple[Move, TargetPublishers]]) -> bool:
     if runtime.audit.renames.knows(rename.old_pipeline, rename.old_table):
         return True
-    return any(_has_published(runtime.destination(move.table), runtime, move) for move in moves)
+    return any(_has_published(move, publishers) for move, publishers in found)
 
 
-def _has_published(destination: Destination, runtime: Runtime, move: Move) -> bool:
+def _publishers(runtime: Runtime, move: Move) -> TargetPublishers:
     ours = identity_of(move.table, runtime.source(move.table).lineage)
     if ours is None:
-        return False
-    return any(one.label == move.old_label for one in destination.publishers(move.table, ours).doubtful)
+        return TargetPublishers()
+    return runtime.destination(move.table).publishers(move.table, ours)
+
+
+def _has_published(move: Move, publishers: TargetPublishers) -> bool:
+    return any(one.label == move.old_label for one in publishers.doubtful)
+
+
+def _refuse_two_publishers(found: Sequence[tuple[Move, TargetPublishers]]) -> None:
+    """Chunks of one name would be there for both, and a load of one would replace the rows of the other."""
+    for move, publishers in found:
+        if publishers.has_own and _has_published(move, publishers):
+            target = f"{move.table.target_schema}.{move.table.target_name}"
+            raise HakiriError(
+                f"{target} holds rows of both {move.old_label} and {move.table.label}, which are not to be joined",
+                where=move.table.label,
+                hint="`hakiri plan` says what can be done",
+            )
 
 
 def _refuse_while_loading(runtime: Runtime, moves: Sequence[Move]) -> None:

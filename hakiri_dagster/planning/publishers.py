@@ -61,23 +61,22 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a destination has renamed of a table. `elsewhere` are other targets that hold rows under the old name.
-    `beside` tells that the new name had published rows to the target before."""
+    """What a destination has renamed of a table. `elsewhere` are other targets that hold rows under the old name."""
 
     move: Move
     loads: int = 0
     quarantined: int = 0
-    beside: bool = False
     elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPublishers:
     """`recorded` is the project for which the table was last claimed in its target. `doubtful` are publishers whose
-    rows the target holds, but for the table itself where the same project has published it."""
+    rows the target holds, but for the table itself where the same project has published it: `has_own` tells of that."""
 
     recorded: ProjectIdentity | None = None
     doubtful: tuple[Publisher, ...] = ()
+    has_own: bool = False
 
     def has_rows_of(self, table: Table) -> bool:
         return any(publisher.label == table.label for publisher in self.doubtful)
@@ -139,10 +138,19 @@ def _is_ours_by_name(recorded: ProjectIdentity | None, ours: ProjectIdentity, *,
     return is_same_project(recorded, anywhere, run_known=run_known)
 
 
-def refuse_publisher(table: Table, publisher: Publisher, by: PublishedBy, ours: ProjectIdentity) -> str:
-    """Say whose rows are in the way, what would happen, and the ways out."""
+def refuse_publisher(
+    table: Table, publisher: Publisher, by: PublishedBy, ours: ProjectIdentity, *, has_own: bool = False
+) -> str:
+    """Say whose rows are in the way, what would happen, and the ways out. `has_own`: the target has rows of the table,
+    too. Then chunks of one name are there for both, and neither is to take over those of the other."""
     target = f"{table.target_schema}.{table.target_name}"
     holds = f"{target} holds {publisher.rows:,} row(s) in {publisher.chunks} chunk(s) that"
+    if has_own:
+        return (
+            f"{holds} were published as {publisher.label}, which this project does not declare with this target, and "
+            f"rows of {table.label} beside them, in chunks that may be called alike; give the table another `target`, "
+            f"or drop this one, and {table.label} is loaded again"
+        )
     adopt = f"set `load.adopt = true` on {table.label} to take over what is published"
     other = "or give the table another `target`"
     if by == "another project":

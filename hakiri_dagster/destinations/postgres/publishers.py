@@ -88,11 +88,12 @@ def read_publishers(connection: Connection, table: Table, ours: ProjectIdentity)
     target, recorded = target_of(table), recorded_project(connection, table)
     found = connection.execute(_LIVE + _PUBLISHERS, {"target": target}).fetchall()
     doubtful = [row for row in found if _is_doubtful(row, table, ours)]
+    has_own = any(row[:2] == (table.pipeline_id, table.name) and row not in doubtful for row in found)
     if not doubtful or catalog.find(connection, table.target_schema, table.target_name) is None:
-        return TargetPublishers(recorded)
+        return TargetPublishers(recorded, has_own=has_own)
     if not _holds_rows(connection, table):  # entries of the table's own name would still count as published by it
         doubtful = [row for row in doubtful if row[:2] == (table.pipeline_id, table.name)]
-    return TargetPublishers(recorded, tuple(_publisher(connection, target, row) for row in doubtful))
+    return TargetPublishers(recorded, tuple(_publisher(connection, target, row) for row in doubtful), has_own)
 
 
 def _is_doubtful(row: tuple[object, ...], table: Table, ours: ProjectIdentity) -> bool:

@@ -32,12 +32,6 @@ ON CONFLICT (pipeline_id, table_name, target, chunk_key) DO UPDATE
 SET token = greatest(f.token, excluded.token) + 1
 """
 
-_HAS_ROWS: LiteralString = """
-SELECT EXISTS (SELECT FROM hakiri.ledger
-               WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s
-                 AND superseded_by IS NULL AND rows > 0)
-"""
-
 _LEDGER: LiteralString = """
 UPDATE hakiri.ledger SET pipeline_id = %(pipeline)s, table_name = %(table)s
 WHERE pipeline_id = %(old_pipeline)s AND table_name = %(old_table)s AND target = %(target)s
@@ -157,7 +151,6 @@ def _move(connection: Connection, move: Move) -> Moved:
     values = _values(move)
     connection.execute(_FENCES, values)
     publishers.lock_target(connection, move.table)
-    beside = connection.execute(_HAS_ROWS, values).fetchone() == (True,)
     loads = connection.execute(_LEDGER, values).rowcount
     connection.execute(_HOOKS, values)
     connection.execute(_BACKUPS, values)
@@ -167,7 +160,7 @@ def _move(connection: Connection, move: Move) -> Moved:
     for statement in _PUBLISHER:
         connection.execute(statement, values)
     elsewhere = tuple(target for (target,) in connection.execute(_ELSEWHERE, values))
-    return Moved(move, loads, _move_quarantined(connection, move), beside and loads > 0, elsewhere)
+    return Moved(move, loads, _move_quarantined(connection, move), elsewhere)
 
 
 def _move_quarantined(connection: Connection, move: Move) -> int:

@@ -23,7 +23,7 @@ from hakiri_dagster.cli.plan_command import plan as plan_command
 from hakiri_dagster.cli.rename_command import rename as rename_command
 from hakiri_dagster.cli.rename_command import rename_everywhere
 from hakiri_dagster.engine.embedded_postgres import Server
-from hakiri_dagster.errors import UsageError
+from hakiri_dagster.errors import HakiriError, UsageError
 from hakiri_dagster.orchestration.dagster_home import opened_instance, psycopg2_url
 from hakiri_dagster.orchestration.renamed_assets import move_asset
 from hakiri_dagster.pipeline.renaming import Renamed, parse_rename, rename_loads
@@ -230,6 +230,24 @@ def test_published_chunks_of_another_name_are_adopted_where_the_manifest_says_so
     assert (answer["verdict"], answer["adopts"]) == ("nothing", [])
     declare(shop)  # the old name is refused in turn
     assert "published as shop/sales" in plan(shop)["refused"][0]
+
+
+def test_rows_of_two_publishers_are_not_joined(shop: ShopProject) -> None:
+    """Their chunks are called alike, so that one would replace the rows of the other."""
+    loaded(shop)
+    columns = "chunk_key, bounds, rows, bytes, cursor_committed, run_id, attempt, token, target, mode"
+    shop.execute(
+        f"INSERT INTO hakiri.ledger (load_id, pipeline_id, table_name, {columns}) "
+        f"SELECT load_id + 1000, 'shop', table_name, {columns} FROM hakiri.ledger"
+    )
+    for load in (APPEND, {**APPEND, "adopt": True}):
+        declare(shop, "shop", load=load)
+        (reason,) = plan(shop)["refused"]
+        assert "as tea/orders, which this project does not declare with this target, and rows of shop/orders" in reason
+        assert ("adopt" in reason, reason in shop.apply()["orders"]["error"]) == (False, True)
+    with pytest.raises(HakiriError, match="rows of both tea/orders and shop/orders"):
+        rename(shop, "tea", "shop")
+    assert ids(shop) == [1, 2, 3]
 
 
 OTHERS: dict[str, tuple[str, str, str]] = {
