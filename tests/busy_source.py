@@ -20,11 +20,12 @@ from psycopg import Connection
 SCHEMA = """
 CREATE TABLE {name} (
     id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now(),
-    updated_at timestamptz NOT NULL DEFAULT now(), body text NOT NULL);
+    updated_at timestamptz NOT NULL DEFAULT now(), local_at timestamp NOT NULL DEFAULT now(), body text NOT NULL);
 CREATE INDEX ON {name} (created_at);
+CREATE INDEX ON {name} (local_at);
 CREATE INDEX ON {name} (updated_at);
 """
-ADDED_TO = ("notes", "events", "ticks")
+ADDED_TO = ("notes", "events", "ticks", "logs")
 CHANGED = ("accounts", "prices")
 
 
@@ -40,6 +41,8 @@ class BusySource:
 
     def create(self) -> None:
         with psycopg.connect(self.url) as connection:
+            database = psycopg.sql.Identifier(connection.info.dbname)
+            connection.execute(psycopg.sql.SQL("ALTER DATABASE {} SET timezone = 'America/New_York'").format(database))
             for name in (*ADDED_TO, *CHANGED):
                 connection.execute(SCHEMA.format(name=name).encode())
             for name in CHANGED:

@@ -26,18 +26,22 @@ from tests.acceptance.conftest import NewProject
 from tests.acceptance.victims import Killer, Victim
 from tests.busy_source import ADDED_TO, CHANGED, BusySource
 
+WINDOW = {"window": "1m"}
+"""So short that windows close while transactions are open."""
+BY_TIME: dict[str, Any] = {"incremental": "updated_at", "primary_key": ["id"], "backfill": WINDOW}
 TABLES: list[dict[str, Any]] = [
     {"name": "notes", "incremental": "created_at", "load": {"mode": "append"}},
+    {"name": "logs", "incremental": "local_at", "load": {"mode": "append"}, "backfill": WINDOW},
     {"name": "events", "incremental": "id", "load": {"mode": "append"}, "backfill": {"window": 500}},
     {
         "name": "ticks",
         "load": {"mode": "incremental_watermark", "watermark_column": "id"},
         "backfill": {"window": 700},
     },
-    {"name": "accounts", "incremental": "updated_at", "primary_key": ["id"], "load": {"mode": "upsert"}},
-    {"name": "prices", "incremental": "updated_at", "primary_key": ["id"], "load": {"mode": "scd2"}},
+    {"name": "accounts", **BY_TIME, "load": {"mode": "upsert"}},
+    {"name": "prices", **BY_TIME, "load": {"mode": "scd2"}},
 ]
-COLUMNS = "id, created_at, updated_at, body"
+COLUMNS = "id, created_at, updated_at, local_at, body"
 BROKEN_HISTORIES = """
 SELECT count(*) FROM (
     SELECT valid_from, valid_to, is_current, lead(valid_from) OVER (PARTITION BY id ORDER BY valid_from) AS next
@@ -70,6 +74,7 @@ def test_source_and_target_are_equal_once_the_writers_have_stopped(
         source = BusySource(source_server.url(f"busy_{seed}"), seed, longest=min(10.0, seconds / 3))
         source.create()
         project = new_project(f"busy-{seed}")
+        project.env = {"HAKIRI_TRANSACTION_WAIT": "1"}  # more loads a minute
         (project.root / "manifests/pipelines").mkdir(parents=True)
         manifest = {"id": "busy", "source": {"connector": "postgres", "config": {"url": source.url}}, "tables": TABLES}
         (project.root / "manifests/pipelines/busy.json").write_text(json.dumps(manifest))
