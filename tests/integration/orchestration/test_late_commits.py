@@ -12,6 +12,8 @@ import pytest
 from psycopg import Connection
 
 from hakiri_dagster.cli.explain import document, explain
+from hakiri_dagster.connectors.postgres import table as postgres_table
+from hakiri_dagster.planning.horizon import SourceTransactions
 from hakiri_dagster.planning.windows import HOUR
 
 from .conftest import ShopProject
@@ -91,6 +93,31 @@ def test_a_transaction_that_commits_after_later_ones_were_read_is_not_lost(busy:
     assert busy.differences() == {}
     shop.apply()
     assert loaded(shop.apply()) == {}, "once all have ended, nothing is read again"
+    assert busy.differences() == {}
+
+
+def test_a_transaction_that_ends_before_it_is_listed_is_read_with_the_rows(
+    busy: Busy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost if the rows were read before: it is not open any more, and its rows were not visible then."""
+    listed = postgres_table.list_transactions
+    sessions: list[Connection] = []
+    for _ in range(len(MODES)):
+        early, late = busy.session(), busy.session()
+        busy.write(early, "early")
+        busy.write(late, "late")
+        late.commit()
+        sessions.append(early)
+
+    def meanwhile(*args: Any, **kwargs: Any) -> SourceTransactions:
+        for session in sessions:
+            session.commit()
+        return listed(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(postgres_table, "list_transactions", meanwhile)
+        busy.shop.apply()
+    busy.shop.apply()
     assert busy.differences() == {}
 
 
