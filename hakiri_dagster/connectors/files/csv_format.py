@@ -49,12 +49,12 @@ class CsvFormat:
             )
         untyped = [n for n in names if n not in self.declared and n not in look.known_names]
         inferred = self._types(look, headers, names, untyped)
-        types = {name: found.spark_type for name, found in inferred.items()}
-        columns = tuple(look.text_column(name, self.declared, types) for name in names)
+        found = {name: one.column(name) for name, one in inferred.items()}
+        columns = tuple(look.text_column(name, self.declared, found) for name in names)
         seen = [name for header in headers for name in header.names]
         warnings = [f"{header.path} is empty" for header in headers if not header.names]
         warnings += [
-            *_without_values(types),
+            *_without_values(inferred),
             *_numbers_as_text(inferred),
             *alike_names(names),
             *left_out(seen),
@@ -102,8 +102,8 @@ def _absent(names: Sequence[str], headers: Sequence[Header]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in present) if present else ()
 
 
-def _without_values(types: Mapping[str, str | None]) -> list[str]:
-    empty = [name for name, type_ in types.items() if type_ is None]
+def _without_values(types: Mapping[str, InferredType]) -> list[str]:
+    empty = [name for name, found in types.items() if found.spark_type is None]
     if not empty:
         return []
     listed = ", ".join(f"`{name}`" for name in islice(empty, 5)) + (" …" if len(empty) > 5 else "")

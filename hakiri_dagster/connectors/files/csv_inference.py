@@ -2,7 +2,8 @@
 
 CSV has no types, so a column becomes a number only if each of its values can be written back as it was: `1E5`,
 `+49301234`, `007`, `.5` and `-0` are texts. Fractions follow one form throughout the column: a fixed number of
-decimals (`1.50`, `2.25`), or no superfluous zeros (`1.5`, `2.25`); `1.1` beside `1.10` makes the column text.
+decimals (`1.50`, `2.25`), or no superfluous zeros (`1.5`, `2.25`); `1.1` beside `1.10` makes the column text. They are
+loaded as `numeric`, which keeps the decimals that each value has.
 A later value that inference would not have taken for the column's type is malformed, never converted.
 """
 
@@ -20,6 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from hakiri_dagster.connectors.files.text_inference import split_matching
 from hakiri_dagster.connectors.files.text_values import NOT_FINITE, NUMBER, ZONE, Parsed, parse, sub_microseconds
 from hakiri_dagster.connectors.files.types import FLOATS, MAX_PRECISION, decimal, decimal_parts, is_integer, quoted
+from hakiri_dagster.connectors.json.type_inference import NUMERIC
+from hakiri_dagster.planning.columns import Column as SourceColumn
 
 _WHOLE: Final = r"-?(?:0|[1-9]\d*)"
 _FRACTION: Final = rf"{_WHOLE}\.\d+"
@@ -44,12 +47,8 @@ _FAR: Final = 300
 """About so many digits from the point, doubles lose digits, and end."""
 _LONG_DIGITS: Final = 18
 _LONG_MAX: Final = 2**63
-_CENTS: Final = 2
-"""`1.5` today may be `1.25` tomorrow."""
 _MONEY_SCALE: Final = 12
 """More decimals than these come from programs that print doubles."""
-_ROOM: Final = 14
-"""So that later, larger values still fit into 18 digits."""
 
 (
     _IS_INTEGER,
@@ -115,10 +114,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class InferredType:
-    """`spark_type` is None for a column without a value. `why_text` is set where every value is a number."""
+    """`spark_type` is None for a column without a value. `native_type`: of what travels as text. `why_text` is set
+    where every value is a number, and the column is text all the same."""
 
     spark_type: str | None
     why_text: str | None = None
+    native_type: str | None = None
+
+    def column(self, name: str) -> SourceColumn:
+        return SourceColumn(name, self.spark_type or "string", native_type=self.native_type)
 
 
 def infer_csv_types(texts: DataFrame, names: Sequence[str]) -> Mapping[str, InferredType]:
@@ -272,20 +276,24 @@ def _number(found: Evidence, kinds: int) -> InferredType:
         return InferredType("double") if fits_a_double else InferredType("string", _TOO_MANY_DIGITS)
     if kinds == _IS_INTEGER and not found.flags & _BEYOND_64_BITS:
         return InferredType("bigint")
-    scale = 0 if kinds == _IS_INTEGER else max(high, _CENTS)
     if fits_a_double and high > _MONEY_SCALE:
         return InferredType("double")
-    if found.digits + scale > MAX_PRECISION:
+    if found.digits + high > MAX_PRECISION:
         return InferredType("string", _TOO_MANY_DIGITS)
-    return InferredType(decimal(18 if scale and found.digits + scale <= _ROOM else MAX_PRECISION, scale))
+    if kinds == _IS_INTEGER:
+        return InferredType(decimal(MAX_PRECISION, 0))
+    return InferredType("string", native_type=NUMERIC)
 
 
-def parse_inferred(text: Column, spark_type: str) -> Parsed:
+def parse_inferred(text: Column, column: SourceColumn) -> Parsed:
     """Return what `text` means in a column whose type was inferred. A text that inference would not have taken for the
     type fails, so that nothing in a later file is converted in silence."""
+    spark_type, trimmed = column.spark_type, F.trim(text)
     if spark_type == "string":
-        return Parsed(text, None)
-    trimmed = F.trim(text)
+        if column.native_type != NUMERIC:
+            return Parsed(text, None)
+        spelled = trimmed.rlike(f"^(?!{_NEGATIVE_ZERO}$){_WHOLE}(?:\\.\\d+)?$")
+        return Parsed(F.when(spelled, trimmed), (trimmed != "") & ~spelled)
     value = trimmed.try_cast(spark_type)
     allowed = _is_canonical(trimmed, value, spark_type)
     if allowed is None:

@@ -112,7 +112,8 @@ def _typed(
             values.append((column, Parsed(F.lit(None).cast(column.spark_type), None)))
             continue
         text = without_nulls(F.col(f"c{names.index(column.name)}"), options.null_values)
-        values.append((column, (parse if column.name in declared else parse_inferred)(text, column.spark_type)))
+        is_declared = column.name in declared
+        values.append((column, parse(text, column.spark_type) if is_declared else parse_inferred(text, column)))
     found = frames.typed_columns(values, on_sub_microseconds, marks_truncated=frames.may_truncate(columns))
     unlike = F.when(F.col(_WRONG_FIELDS).isNotNull(), F.lit(f"not {len(names)} fields, as the header has"))
     line = F.coalesce(F.col(_WRONG_FIELDS), _line(len(names), delimiter, options))

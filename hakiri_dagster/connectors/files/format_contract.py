@@ -38,11 +38,11 @@ class Look:
     def known_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.known.columns) if self.known else ()
 
-    def text_column(self, name: str, declared: Mapping[str, str], found: Mapping[str, str | None]) -> Column:
+    def text_column(self, name: str, declared: Mapping[str, str], found: Mapping[str, Column]) -> Column:
         """A column of a text format: what is declared, else what is known, else what was found."""
         known = self.known.column(name) if self.known else None
         if name not in declared:
-            return known or Column(name, found[name] or "string")
+            return known or found[name]
         return declared_column(name, declared[name])
 
 

@@ -23,7 +23,7 @@ def test_types_are_inferred_and_codes_with_leading_zeros_stay_text(source):
     assert source.types(found) == {
         "id": "bigint",
         "zip": "string",
-        "price": "decimal(18,2)",
+        "price": "string",
         "ratio": "double",
         "ok": "boolean",
         "day": "date",
@@ -32,11 +32,12 @@ def test_types_are_inferred_and_codes_with_leading_zeros_stay_text(source):
         "big": "decimal(38,0)",
         "none": "string",
     }
+    assert found.schema.column("price").native_type == "numeric"
     assert any("`none`" in warning for warning in found.warnings)
     first, second = source.rows(found)
-    assert (first.id, first.zip, first.price, first.ok) == (1, "02134", Decimal("9.90"), True)
+    assert (first.id, first.zip, first.price, first.ok) == (1, "02134", "9.90", True)
     assert (first.day, first["at"]) == (date(2024, 1, 2), datetime(2024, 1, 2, 3, 4, 5))
-    assert (second.price, second.ratio) == (Decimal("10.00"), 2.5)
+    assert (second.price, second.ratio) == ("10", 2.5)
 
 
 def test_known_types_are_not_inferred_again(source, remember):
@@ -69,7 +70,7 @@ def test_codes_that_look_like_numbers_stay_as_they_are_and_a_warning_names_them(
 
 LATER = {
     "n": (["3", "-4", " 5 "], ["1E5", "+49301234", "007", "-0", "6.0", "1_000", "9223372036854775808"]),
-    "price": (["3", "4.5", "0.10"], ["+1.50", ".5", "5.", "01.50", "-0.00", "1.555", "1.500", "1e2", "NaN"]),
+    "price": (["3", "4.5", "0.10", "1.555", " 7.0 "], ["+1.50", ".5", "5.", "01.50", "-0.00", "1e2", "NaN"]),
     "ratio": (["2", "1.0E-7", "NaN", "-inf", "0.30000000000000004"], ["1E5", "+1", ".5", "9007199254740993", "1e999"]),
     "ok": (["TRUE", "False"], ["1", "t", "yes"]),
     "day": (["2024-02-29"], ["2024-1-5", "2024-02-30", "2024", "2024-01-02 00:00"]),
@@ -87,7 +88,7 @@ def test_no_value_of_a_later_file_is_converted_to_an_inferred_type(source, remem
     first = source.discover()
     assert list(source.types(first).values()) == [
         "bigint",
-        "decimal(18,2)",
+        "string",
         "double",
         "boolean",
         "date",
