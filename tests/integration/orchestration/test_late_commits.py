@@ -248,6 +248,27 @@ def test_of_several_rows_of_a_key_the_highest_cursor_counts_however_chunks_are_l
     assert shop.rows(f"SELECT body FROM raw.events{current}") == [("3",)]
 
 
+def test_an_unknown_horizon_is_told_also_when_nothing_is_to_be_loaded(shop: ShopProject) -> None:
+    shop.execute("CREATE SCHEMA src")
+    shop.execute("CREATE TABLE src.orders (id bigint GENERATED ALWAYS AS IDENTITY (CACHE 50), body text)")
+    shop.execute("INSERT INTO src.orders (body) VALUES ('one')")
+    shop.manifest(
+        {
+            "id": "shop",
+            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
+            "incremental": "id",
+            "tables": ["orders"],
+        }
+    )
+    shop.apply()
+    with shop.runtime() as runtime:
+        plan = runtime.plan(runtime.project.tables).plan
+    assert plan.is_converged
+    warning = "the sequence of id has CACHE 50, so its numbers are not drawn in their order"
+    assert f"warning: {warning}" in explain(plan)
+    assert "at first the last 10,000 ids" in explain(plan)
+
+
 class TestATransactionThatStaysOpenForLong:
     @pytest.fixture
     def held_back(self, shop: ShopProject) -> Iterator[ShopProject]:
