@@ -18,8 +18,17 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.files.text_inference import split_matching
-from hakiri_dagster.connectors.files.text_values import NOT_FINITE, NUMBER, ZONE, Parsed, parse, sub_microseconds
+from hakiri_dagster.connectors.files.text_inference import are_days, split_matching
+from hakiri_dagster.connectors.files.text_values import (
+    NOT_FINITE,
+    NUMBER,
+    YEAR,
+    ZONE,
+    Parsed,
+    is_in_range,
+    parse,
+    sub_microseconds,
+)
 from hakiri_dagster.connectors.files.types import FLOATS, MAX_PRECISION, decimal, decimal_parts, is_integer, quoted
 from hakiri_dagster.connectors.json.type_inference import NUMERIC
 from hakiri_dagster.planning.columns import Column as SourceColumn
@@ -34,7 +43,7 @@ _EXPONENTIAL: Final = (
     r"|-?[1-9]\.(?:0|\d*[1-9])E(?:-(?:[4-9]|[1-9]\d{1,2})|[7-9]|[1-9]\d{1,2})"
 )
 _BOOLEAN: Final = r"(?i:true|false)"
-_DAY: Final = r"\d{4}-\d{2}-\d{2}"
+_DAY: Final = rf"{YEAR}-\d{{2}}-\d{{2}}"
 _MINUTE: Final = r"[ T](?:[01]?\d|2[0-3]):[0-5]?\d"
 _SECOND: Final = r":[0-5]?\d(?:\.\d{1,9})?"
 _ZONELESS: Final = rf"{_DAY}{_MINUTE}(?:{_SECOND})?"
@@ -54,10 +63,7 @@ _MONEY_SCALE: Final = 12
     _IS_INTEGER,
     _IS_FRACTION,
     _IS_EXPONENTIAL,
-    _IS_NAN,
-    _IS_SHORT_NAN,
-    _IS_INFINITY,
-    _IS_SHORT_INFINITY,
+    _IS_NOT_FINITE,
     _IS_BOOLEAN,
     _IS_DATE,
     _IS_ZONELESS,
@@ -67,16 +73,10 @@ _MONEY_SCALE: Final = 12
     _BEYOND_A_DOUBLE,
     _IS_PADDED,
     _IS_WHOLE_WITH_POINT,
-) = (1 << bit for bit in range(16))
+) = (1 << bit for bit in range(13))
 _KINDS: Final = _BEYOND_64_BITS - 1
-_NOT_FINITE_SPELLINGS: Final = {
-    _IS_NAN: ("NaN",),
-    _IS_SHORT_NAN: ("nan",),
-    _IS_INFINITY: ("Infinity", "-Infinity"),
-    _IS_SHORT_INFINITY: ("inf", "-inf"),
-}
-_IS_NOT_FINITE: Final = _IS_NAN | _IS_SHORT_NAN | _IS_INFINITY | _IS_SHORT_INFINITY
-_SPELLED_TWICE: Final = (_IS_NAN | _IS_SHORT_NAN, _IS_INFINITY | _IS_SHORT_INFINITY)
+_NOT_FINITE: Final = "NaN|-?Infinity"
+"""As PostgreSQL writes them."""
 _TOO_MANY_DIGITS: Final = "no type of numbers holds all of its digits"
 _TIMES: Final = (
     (rf"^{_DAY}$", _IS_DATE),
@@ -173,15 +173,14 @@ def evidence_of(values: pa.Array) -> Evidence:
     texts, fractions = split_matching(texts, rf"^{_FRACTION}$")
     texts, exponentials = split_matching(texts, rf"^(?:{_EXPONENTIAL})$")
     found = _of_whole(whole).plus(_of_fractions(fractions)).plus(_of_exponentials(exponentials))
-    for flag, spellings in _NOT_FINITE_SPELLINGS.items():
-        texts, matching = split_matching(texts, rf"^(?:{'|'.join(spellings)})$")
-        found = found.plus(Evidence(flag if len(matching) else 0))
+    texts, not_finite = split_matching(texts, rf"^(?:{_NOT_FINITE})$")
+    found = found.plus(Evidence(_IS_NOT_FINITE if len(not_finite) else 0))
     texts, booleans = split_matching(texts, rf"^{_BOOLEAN}$")
     flags = _IS_BOOLEAN if len(booleans) else 0
     for pattern, flag in _TIMES:
         texts, times = split_matching(texts, pattern)
         if len(times):
-            flags |= flag if _are_days(times) else _IS_TEXT
+            flags |= flag if are_days(times) else _IS_TEXT
     # A superfluous zero in front is the mark of a code, and no reason to wonder why the column is text.
     texts, odd = split_matching(texts, rf"^(?:{NUMBER}|{NOT_FINITE})$")
     odd, codes = split_matching(odd, r"^[+-]?0\d")
@@ -237,15 +236,6 @@ def _significant(texts: pa.Array) -> pa.Array:
     return pc.utf8_rtrim(pc.utf8_ltrim(digits, "0"), "0")
 
 
-def _are_days(texts: pa.Array) -> bool:
-    """The thirtieth of February is a text."""
-    try:
-        pc.utf8_slice_codeunits(texts, 0, 10).cast(pa.date32())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
 def type_of(found: Evidence) -> InferredType:
     if found.is_text:
         return InferredType("string")
@@ -266,8 +256,6 @@ def _number(found: Evidence, kinds: int) -> InferredType:
     low, high = found.scales or (0, 0)
     if kinds & _IS_INTEGER and found.flags & _IS_WHOLE_WITH_POINT:
         return InferredType("string", f"it has whole numbers with and without decimals (`1` and `1.{'0' * low}`)")
-    if any(kinds & both == both for both in _SPELLED_TWICE):
-        return InferredType("string", "it has `NaN` beside `nan`, or `Infinity` beside `inf`")
     is_double = bool(kinds & ~(_IS_INTEGER | _IS_FRACTION))
     if found.flags & _IS_PADDED and (low != high or is_double):
         return InferredType("string", "some of its numbers end in superfluous zeros and others do not")
@@ -317,8 +305,8 @@ def _is_canonical(text: Column, value: Column, spark_type: str) -> Column | None
             return value.cast("string") == text
         case _ if spark_type in FLOATS:
             spelled = text.rlike(f"^(?!{_NEGATIVE_ZERO}$)(?:{_WHOLE}|{_FRACTION}|{_EXPONENTIAL})$")
-            not_finite = [one for spellings in _NOT_FINITE_SPELLINGS.values() for one in spellings]
-            return (spelled & _keeps_digits(text, value)) | text.isin(*not_finite)
+            kept = spelled & is_in_range(text, value) & _keeps_digits(text, value)
+            return kept | text.rlike(f"^(?:{_NOT_FINITE})$")
         case _:
             parts = decimal_parts(spark_type)
             if parts is None:

@@ -73,6 +73,7 @@ class JsonLinesFormat:
             charset=self.options.charset,
             label=self.label,
             sub_microseconds=self.sub_microseconds,
+            declared=frozenset(self.declared),
         )
 
         def wanted_rows(wanted: WantedRows) -> JsonRows:

@@ -92,6 +92,7 @@ class JsonRows:
     filter: CursorFilter | None = None
     states: tuple[FileState, ...] = ()
     sub_microseconds: SubMicroseconds = "warn"
+    declared: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> int:
@@ -114,7 +115,9 @@ class JsonRows:
             refuse_changed(survey, self.label)
 
     def _rows(self, one: LineRange) -> Iterator[pa.RecordBatch]:
-        reader = RowReader(self.columns, self.null_values, sub_microseconds=self.sub_microseconds)
+        reader = RowReader(
+            self.columns, self.null_values, sub_microseconds=self.sub_microseconds, declared=self.declared
+        )
         names = [column.name for column in self.columns]
         marker, count = marker_of(one.path), 0
         for lines in read_lines(one, self.charset, self.label):

@@ -13,12 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from hakiri_dagster.connectors.files.types import decimal_parts, is_timestamp
 
-DATE = r"\d{4,6}-\d{1,2}-\d{1,2}"
+YEAR = r"(?:[1-9]\d{3}|\d[1-9]\d{2}|\d{2}[1-9]\d|\d{3}[1-9])"
+"""There is no year 0."""
+DATE = rf"(?:{YEAR}|[1-9]\d{{4,5}})-\d{{1,2}}-\d{{1,2}}"
 CLOCK = r"[ T]\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,9})?)?"
 ZONE = r" ?(Z|UTC|GMT|[+-]\d{1,2}(:?\d{2})?)"
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 SUB_MICROSECONDS = r"\.\d{6}0*[1-9]"
 _SHORTEST_WITH_NANOS = len("2024-1-2 3:4:5.0000001")
+NOT_ZERO = r"^[^eE]*[1-9]"
 NOT_FINITE = r"[+-]?(?i:nan|inf|infinity)"
 
 
@@ -62,11 +65,15 @@ def _allowed(text: Column, spark_type: str) -> Column:
             # A zone would be dropped in silence.
             return _like(text, f"{DATE}({CLOCK})?")
         case "float" | "double":
-            finite = ~F.abs(text.try_cast(spark_type)).eqNullSafe(float("inf"))
-            return (_like(text, NUMBER) & finite) | _like(text, NOT_FINITE)
+            return (_like(text, NUMBER) & is_in_range(text, text.try_cast(spark_type))) | _like(text, NOT_FINITE)
         case _:
             parts = decimal_parts(spark_type)
             return F.lit(True) if parts is None else _like(text, _places(parts[1]))
+
+
+def is_in_range(text: Column, value: Column) -> Column:
+    """Whether a number is neither too large for its type of floats, nor so small that only zero is left of it."""
+    return ~F.abs(value).eqNullSafe(float("inf")) & ~(value.eqNullSafe(0.0) & text.rlike(NOT_ZERO))
 
 
 def _places(scale: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -42,10 +42,12 @@ class RowReader:
         *,
         lenient_names: bool = False,
         sub_microseconds: SubMicroseconds = "warn",
+        declared: Collection[str] = (),
     ) -> None:
         self._columns = tuple(columns)
         self._null_values = null_values
         self._sub_microseconds = sub_microseconds
+        self._declared = frozenset(declared)
         self._records = RecordReader([column.name for column in self._columns], lenient_names=lenient_names)
 
     def read(self, records: Sequence[bytes], line_of: Callable[[int], str]) -> RecordRows:
@@ -55,7 +57,8 @@ class RowReader:
         marks = {index: (line_of(index), reason, False) for index, reason in found.reasons.items()}
         truncated: dict[int, list[str]] = {}
         for column in self._columns:
-            typed = typed_values(found.columns[column.name], column, self._null_values)
+            raw, is_declared = found.columns[column.name], column.name in self._declared
+            typed = typed_values(raw, column, self._null_values, is_declared=is_declared)
             if typed.truncated is not None and not declares_precision(column):
                 typed = self._judge_truncated(column, typed, truncated, marks, line_of)
             values.append(typed.values)

@@ -77,7 +77,7 @@ def _observed(texts: pa.LargeStringArray, kind: Kind) -> ObservedValues:
         case "text":
             content = pc.binary_slice(texts.cast(pa.large_binary()), 1, -1).cast(pa.large_string())
             content = pc.if_else(pc.match_substring(texts, "\\"), _ESCAPED, content)
-            return ObservedValues("text", signature(content, only_times=True))
+            return ObservedValues("text", signature(content))
         case _:
             return ObservedValues(kind)
 

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
+from hakiri_dagster.connectors.files.text_inference import TIMES_BY_TYPE
+from hakiri_dagster.connectors.files.text_values import NOT_ZERO, YEAR
 from hakiri_dagster.connectors.json.raw_text import elements_of, is_whole
 from hakiri_dagster.planning.arrow_types import arrow_type, is_numeric_text, kind_of
 from hakiri_dagster.planning.columns import Column
@@ -26,20 +28,24 @@ from hakiri_dagster.planning.columns import Column
 _BEGIN_NUMBERS: Final = frozenset(b"-0123456789")
 _DOCUMENTS: Final = ("json", "jsonb")
 _BLANK: Final = "".join(map(chr, range(33)))
-_WHOLE: Final = re.compile(r"[+-]?\d+")
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _MOMENT: Final = re.compile(
     r"(\d{4,6})-(\d{1,2})-(\d{1,2})"
     r"(?P<clock>[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?"
-    r"(?P<zone> ?(?:Z|UTC|GMT|([+-])(\d{1,2})(?::?(\d{2}))?))?)?"
+    r"(?P<zone> ?(?:Z|UTC|GMT|([+-])(\d{1,2})(?::?(\d{2}))?))?)?",
+    re.ASCII,
 )
-_PLAIN_DATE: Final = r"^\d{4}-\d\d-\d\d$"
-_PLAIN_TIME: Final = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?$"
-_PLAIN_INSTANT: Final = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)$"
+_PLAIN_DATE: Final = rf"^{YEAR}-\d\d-\d\d$"
+_PLAIN_TIME: Final = rf"^{YEAR}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{{1,6}})?)?$"
+_PLAIN_INSTANT: Final = rf"^{YEAR}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{{1,6}})?)?(Z|[+-]\d\d:\d\d)$"
 _SUB_MICROSECOND: Final = r"\.\d{6}0*[1-9]"
 _PLAIN_WHOLE: Final = r"^-?\d{1,19}$"
 _PLAIN_NUMBER: Final = r"^-?\d+(\.\d+)?$"
+_NOT_ZERO: Final = re.compile(NOT_ZERO)
+_INFERRED_NUMBER: Final = r"^[-0-9]"
+_INFERRED_BOOLEAN: Final = r"^[tf]"
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
 _EXACT: Final = Context(prec=38, traps=[Inexact, InvalidOperation])
@@ -65,8 +71,17 @@ def is_document(column: Column) -> bool:
     return column.spark_type == "string" and column.native_type in _DOCUMENTS
 
 
-def typed_values(raw: pa.LargeStringArray, column: Column, null_values: Sequence[str] = ()) -> TypedValues:
-    """`raw`: the JSON text of each value, NULL for `null`. `null_values`: texts that mean NULL."""
+def typed_values(
+    raw: pa.LargeStringArray, column: Column, null_values: Sequence[str] = (), *, is_declared: bool = True
+) -> TypedValues:
+    """`raw`: the JSON text of each value, NULL for `null`. `null_values`: texts that mean NULL. A column whose type was
+    inferred takes what inference would have taken for it, and converts nothing: no text to a number."""
+    if not is_declared:
+        unlike = _unlike_inferred(raw, column, null_values)
+        if unlike is not None:
+            found = typed_values(pc.if_else(unlike, pa.scalar(None, raw.type), raw), column, null_values)
+            misfits = unlike if found.misfits is None else pc.or_(unlike, found.misfits)
+            return replace(found, misfits=misfits)
     kind = arrow_type(column.spark_type)
     if raw.null_count == len(raw):
         return TypedValues(pa.nulls(len(raw), kind))
@@ -76,6 +91,26 @@ def typed_values(raw: pa.LargeStringArray, column: Column, null_values: Sequence
         return _parsed_each(raw, kind, partial(_elements, kind=kind.value_type))
     found = _scalars(raw, kind, null_values)
     return _numbers(raw, found) if is_numeric_text(kind_of(column)) else found
+
+
+def _unlike_inferred(raw: pa.LargeStringArray, column: Column, null_values: Sequence[str]) -> pa.BooleanArray | None:
+    """Which values inference would not have taken for the column's type; None: there are none, or it takes all. An
+    empty text is no value of any type but text."""
+    kind = kind_of(column)
+    if is_document(column) or at.is_list(kind) or (at.is_string(kind) and not is_numeric_text(kind)):
+        return None
+    quoted = pc.starts_with(raw, '"')
+    if at.is_temporal(kind):
+        texts = pc.utf8_trim_whitespace(pc.binary_slice(raw.cast(pa.large_binary()), 1, -1).cast(pa.large_string()))
+        alike = pc.and_(quoted, pc.match_substring_regex(texts, TIMES_BY_TYPE[column.spark_type]))
+    elif not bool(pc.any(quoted).as_py()) and not at.is_boolean(kind):
+        return None  # what is no number does not fit anyway
+    else:
+        alike = pc.match_substring_regex(raw, _INFERRED_BOOLEAN if at.is_boolean(kind) else _INFERRED_NUMBER)
+    empty = [json.dumps(text, ensure_ascii=False) for text in ("", *null_values)]
+    alike = pc.or_(alike, pc.or_(pc.is_in(raw, pa.array(empty, raw.type)), pc.match_substring_regex(raw, r'^"\s*"$')))
+    unlike = pc.fill_null(pc.invert(alike), False)
+    return unlike if pc.any(unlike).as_py() else None
 
 
 def _numbers(raw: pa.LargeStringArray, texts: TypedValues) -> TypedValues:
@@ -125,13 +160,21 @@ def _scalars(raw: pa.LargeStringArray, kind: pa.DataType, null_values: Sequence[
             values = texts.cast(kind)
         except pa.ArrowInvalid:
             return _parsed_each(texts, kind, parse)
-        if not at.is_floating(kind) or not pc.any(pc.is_inf(values)).as_py():
+        if not at.is_floating(kind) or not _is_out_of_range(texts, values):
             return TypedValues(values)
     found = _parsed_each(texts, kind, parse)
     if not at.is_timestamp(kind):
         return found
     truncated = pc.and_(pc.fill_null(pc.match_substring_regex(texts, _SUB_MICROSECOND), False), found.values.is_valid())
     return replace(found, truncated=truncated) if pc.any(truncated).as_py() else found
+
+
+def _is_out_of_range(texts: pa.LargeStringArray, values: pa.FloatingPointArray) -> bool:
+    """Whether a number was too large for its type, or so small that only zero is left of it."""
+    if pc.any(pc.is_inf(values)).as_py():
+        return True
+    zeros = texts.filter(pc.equal(values, 0))
+    return bool(len(zeros)) and bool(pc.any(pc.match_substring_regex(zeros, NOT_ZERO)).as_py())
 
 
 def _contents(raw: pa.LargeStringArray, quoted: pa.BooleanArray) -> tuple[pa.LargeStringArray, pa.BooleanArray | None]:
@@ -172,10 +215,12 @@ def _integer(text: str, bits: int) -> int:
     return value
 
 
-def _float(text: str, largest: float) -> float:
+def _float(text: str, largest: float, smallest: float) -> float:
     if _NOT_FINITE.fullmatch(text):
         return float(text)
     if not _NUMBER.fullmatch(text) or abs(float(text)) > largest:
+        raise ValueError(text)
+    if abs(float(text)) <= smallest / 2 and _NOT_ZERO.match(text):  # of which only zero would be left
         raise ValueError(text)
     return float(text)
 
@@ -233,6 +278,8 @@ def _moment(text: str, *, zoned: bool) -> Any:
 
 
 def _day(found: re.Match[str]) -> str:
+    if not int(found[1]):  # there is no year 0
+        raise ValueError(found[0])
     return f"{int(found[1]):04d}-{found[2]:0>2}-{found[3]:0>2}"
 
 
@@ -258,8 +305,9 @@ def _integers(kind: pa.DataType) -> _Rule:
 
 
 def _floats(kind: pa.DataType) -> _Rule:
-    largest = np.finfo(np.float32 if at.is_float32(kind) else np.float64).max
-    return _PLAIN_NUMBER, partial(_float, largest=float(largest))
+    limits = np.finfo(np.float32 if at.is_float32(kind) else np.float64)
+    smallest = float(limits.smallest_subnormal)
+    return _PLAIN_NUMBER, partial(_float, largest=float(limits.max), smallest=smallest)
 
 
 _PARSERS: Final[dict[int, Callable[[Any], _Rule]]] = {

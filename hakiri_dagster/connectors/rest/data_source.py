@@ -80,6 +80,7 @@ class Work:
     walks: tuple[Walk, ...]
     columns: tuple[Column, ...]
     sub_microseconds: SubMicroseconds = "warn"
+    declared: frozenset[str] = frozenset()
 
     @property
     def row_types(self) -> str:
@@ -125,7 +126,9 @@ class _PageRows:
 
     def __init__(self, walk: int, work: Work) -> None:
         self._walk = walk
-        self._reader = RowReader(work.columns, lenient_names=True, sub_microseconds=work.sub_microseconds)
+        self._reader = RowReader(
+            work.columns, lenient_names=True, sub_microseconds=work.sub_microseconds, declared=work.declared
+        )
         self._columns = frozenset(column.name for column in work.columns)
         self._types = [arrow_type(column.spark_type) for column in work.columns]
 

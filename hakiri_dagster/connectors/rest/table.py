@@ -209,7 +209,15 @@ class RestTable:
 
     def _rows(self, spark: SparkSession, schema: SourceSchema, walks: Sequence[Walk], *kept: str) -> DataFrame:
         """`kept`: what comes along with the columns."""
-        work = Work(self.api, self.network, self.collection, tuple(walks), schema.columns, self.sub_microseconds)
+        work = Work(
+            self.api,
+            self.network,
+            self.collection,
+            tuple(walks),
+            schema.columns,
+            self.sub_microseconds,
+            frozenset((*self._part_columns(), *self.columns)),
+        )
         pages = pages_of(spark, work)
         rows = pages.coalesce(self.max_connections) if len(walks) > self.max_connections else pages
         names = [quoted(column.name) for column in schema.columns]

@@ -61,25 +61,8 @@ def test_a_column_without_a_single_value_has_no_type():
 @pytest.mark.parametrize(
     ("texts", "spark_type"),
     [
-        (["1", " -20 ", "", None], "bigint"),
-        (["9223372036854775807", "-9223372036854775808"], "bigint"),
-        (["9223372036854775808"], "decimal(38,0)"),
-        (["1" * 38], "decimal(38,0)"),
-        (["1" * 39], "string"),
-        (["02134", "1"], "string"),
-        (["-01"], "string"),
-        (["0", "0.5"], "decimal(18,2)"),
-        (["00.5"], "string"),
-        (["1.5", "20"], "decimal(18,2)"),
-        ([".125"], "decimal(18,3)"),
-        (["12345678901234.25"], "decimal(38,2)"),
-        (["0.30000000000000004"], "double"),
-        (["0.00012345678901234567890"], "double"),
-        (["1" * 31 + ".5"], "string"),
-        (["1e5", "2"], "double"),
-        (["NaN", "1.5", "-inf"], "double"),
-        (["true", "FALSE"], "boolean"),
-        (["true", "1"], "string"),
+        (["1", "2"], "string"),
+        (["true"], "string"),
         (["2024-01-02", "1999-12-31"], "date"),
         (["2024-02-30"], "string"),
         (["2024-01-02", "2024-01-02 03:04"], "timestamp_ntz"),
@@ -88,14 +71,9 @@ def test_a_column_without_a_single_value_has_no_type():
         (["2024-01-02 03:04:05+02:00", "2024-01-02T03:04Z"], "timestamp"),
         (["2024-01-02 03:04:05+02:00", "2024-01-02 03:04:05"], "string"),
         (["2024", "2024-01-02"], "string"),
-        (["1", "x"], "string"),
-        (["٣"], "string"),
+        (["0000-01-01"], "string"),
+        (["2024-01-02", "", None], "date"),
     ],
 )
 def test_the_type_of_a_column_of_texts(texts, spark_type):
     assert type_of(signature(pa.array(texts, pa.string()))) == spark_type
-
-
-def test_numbers_written_as_texts_stay_texts_where_the_format_has_numbers():
-    assert type_of(signature(pa.array(["1", "2"]), only_times=True)) == "string"
-    assert type_of(signature(pa.array(["2024-01-02"]), only_times=True)) == "date"
