@@ -296,7 +296,7 @@ def _is_canonical(text: Column, value: Column, spark_type: str) -> Column | None
         case "boolean":
             return text.rlike(f"^{_BOOLEAN}$")
         case "date":
-            return value.cast("string") == text
+            return text.rlike(f"^{_DAY}$") & value.isNotNull()
         case "timestamp_ntz":
             return value.isNotNull() & text.rlike(f"^(?:{_DAY}|{_ZONELESS})$")
         case "timestamp":
