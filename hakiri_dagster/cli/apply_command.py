@@ -114,6 +114,7 @@ def _note_unread(planned: Planned, tally: Tally) -> None:
 def _note_plan(plan: TablePlan, counts: TableTally) -> None:
     counts.warnings += plan.warnings
     counts.planned = len(plan.loads)
+    counts.waiting = len(plan.waiting)
     _note_refusal(plan, counts)
 
 

@@ -83,7 +83,11 @@ def _table(table: TablePlan) -> list[str]:
         )
     if table.error is not None:
         lines.append(f"! {table.error}")
-    if not table.stages and table.error is None:
+    if table.waiting:
+        lines.append(
+            f"~ {len(table.waiting)} chunk(s) wait for transactions at the source to end: {some(table.waiting)}"
+        )
+    if table.verdict == "nothing":
         lines.append("= nothing to do")
     lines += [f"warning: {warning}" for warning in table.warnings]
     lines += _wiped(table)
@@ -211,6 +215,7 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
         "gaps": [{"chunk": gap.key, "load_id": gap.load_id, "owed": gap.owed} for gap in table.gaps],
         "not_shown": list(table.not_shown),
+        "waiting": list(table.waiting),
         "adopts": [{"publisher": one.publisher, "chunks": one.chunks, "rows": one.rows} for one in table.adoptions],
         "hooks_owed": list(table.hooks),
         "refused": list(table.refusals),

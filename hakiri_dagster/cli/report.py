@@ -23,6 +23,8 @@ def report(document: dict[str, Any]) -> None:
         console.print(_grid(worked))
     elif any(table["chunks"]["skipped"] for _, table in rows):
         console.print("Nothing was done here: another run is at work on what is due.")
+    elif waiting := sum(table["chunks"]["pending"] for _, table in rows):
+        console.print(f"Nothing was loaded: {waiting} chunk(s) wait for transactions at the source to end.")
     else:
         console.print(f"Nothing to do: {_all(len(rows))} converged.")
     for pipeline, table in rows:

@@ -18,6 +18,7 @@ _WHY: Final = "`hakiri status` tells why each of them did"
 @dataclass
 class TableTally:
     planned: int = 0
+    waiting: int = 0
     done: int = 0
     failed: int = 0
     skipped: int = 0
@@ -43,8 +44,10 @@ class TableTally:
 
     @property
     def pending(self) -> int:
-        """What was planned and not even tried. A load that went well may have found less to do than was planned."""
-        return max(0, self.planned - self.done - self.failed - self.skipped) if self.broken else 0
+        """What was planned and not even tried, and what waits. A load that went well may have found less to do than was
+        planned."""
+        untried = max(0, self.planned - self.done - self.failed - self.skipped) if self.broken else 0
+        return self.waiting + untried
 
     @property
     def told_error(self) -> str | None:

@@ -81,7 +81,7 @@ def verify_pipeline(
     pipeline = chosen_pipeline(project, pipeline_id)
     with Runtime(project, Settings.from_env()) as runtime:
         tables = chosen_tables(pipeline, name)
-        refused = _refused(runtime, tables)
+        refused = _refused(runtime, tables, as_json=as_json)
         _refuse_repair_of_deletes(tables, repair)
         with counted_chunks_shown([table.label for table in tables if table.label not in refused]) as progress:
             found = [
@@ -94,6 +94,8 @@ def verify_pipeline(
         print_json({"tables": found})
     else:
         _print(pipeline.id, found)
+    if all(table["status"] == "not_comparable" for table in found):
+        return 2
     return 1 if any(table["status"] in ("drift", "failed") for table in found) else 0
 
 
@@ -110,11 +112,11 @@ def _refuse_repair_of_deletes(tables: Sequence[Table], repair: Repair) -> None:
         )
 
 
-def _refused(runtime: Runtime, tables: Sequence[Table]) -> dict[str, UsageError]:
-    """Tables that cannot be compared. With nothing else to compare that is an error."""
+def _refused(runtime: Runtime, tables: Sequence[Table], *, as_json: bool) -> dict[str, UsageError]:
+    """Tables that cannot be compared. With nothing else to compare that is an error, which a JSON document tells."""
     found = {table.label: objection(runtime, table) for table in tables}
     refused = {label: error for label, error in found.items() if error is not None}
-    if len(refused) == len(tables):
+    if len(refused) == len(tables) and not as_json:
         raise next(iter(refused.values()))
     return refused
 
@@ -221,8 +223,9 @@ def _summary(table: TableDocument) -> str:
     compared = f"{table['chunks']:,} chunk(s) compared by {table['compared_by']}"
     rows = f"{table['source_rows']:,} row(s) at the source, {table['target_rows']:,} in the target"
     quarantined = f", {table['quarantined']:,} quarantined" if table["quarantined"] else ""
-    unpublished = f"; {table['not_published']:,} chunk(s) are not loaded yet" if table["not_published"] else ""
-    return f"{compared}, {len(different):,} drifted; {rows}{quarantined}{unpublished}"
+    unpublished = table["not_published"]
+    left_out = f"; {unpublished:,} chunk(s) not compared: not loaded, or still to be read again" if unpublished else ""
+    return f"{compared}, {len(different):,} drifted; {rows}{quarantined}{left_out}"
 
 
 def _lines(table: TableDocument) -> Iterator[str]:

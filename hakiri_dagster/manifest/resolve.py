@@ -77,6 +77,12 @@ def pipeline_warnings(declared: Declared, landings: Landings) -> Iterator[Proble
         if table.load is not None and table.load.lag is not None and _mode(load, table) in WHOLE_TABLE_MODES:
             message = f"table `{table.name}`: `lag` has no effect, as `{_mode(load, table)}` loads the whole table"
             yield entry.problem(("tables", index, "load", "lag"), message, "take it out", at_key=True)
+        for key in ("lag", "max_lag", "on_max_lag"):
+            is_own = table.load is not None and key in table.load.model_fields_set
+            whole = _mode(load, table) in WHOLE_TABLE_MODES
+            if is_own and not whole and not (spec.incremental or table.incremental or load.watermark_column):
+                message = f"table `{table.name}`: `{key}` has no effect, as it has no cursor"
+                yield entry.problem(("tables", index, "load", key), message, "set `incremental`", at_key=True)
         if load.upsert_key and _mode(load, table) == "append" and load.mode is None:
             message = f"table `{table.name}`: `upsert_key` has no effect, as its load mode is `append`"
             yield entry.problem(("tables", index), message, 'set `load.mode = "upsert"`')

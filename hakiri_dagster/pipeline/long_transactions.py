@@ -77,7 +77,8 @@ def find_long_transactions(table: Table, discovery: Discovery) -> tuple[LongTran
 
 def leave_out_open_windows(due: Due) -> Due:
     """Windows that a transaction may still add rows to stay pending, the others are loaded."""
-    return replace(due, slices=tuple(one for one in due.slices if not _is_open_window(one)))
+    waiting = tuple(one.key for one in due.slices if _is_open_window(one))
+    return replace(due, slices=tuple(one for one in due.slices if not _is_open_window(one)), waiting=waiting)
 
 
 def _is_open_window(due: DueSlice) -> bool:

@@ -61,6 +61,7 @@ def table_plan(survey: Survey, gaps: tuple[Gap, ...] = (), told: tuple[str, ...]
         phase=survey.phase,
         warnings=(*survey.warnings, *told_unread(survey), *told),
         gaps=gaps,
+        waiting=survey.due.waiting,
         reread=reread_stretch(survey),
     )
 

@@ -120,6 +120,12 @@ def verify(runtime: Runtime, table: Table, options: VerifyOptions, progress: Pro
     planned = comparable_chunks(survey.chunks, survey.states, survey.due_keys, _complete_to(survey, survey.states))
     unpublished = len({chunk.key for chunk in survey.chunks} - {chunk.key for chunk in planned})
     chosen = _chosen(survey, planned, options)
+    if options.stretch is not None and not chosen:
+        raise UsageError(
+            "no published chunk lies in that stretch",
+            where=table.label,
+            hint=f"`hakiri backfill plan {table.pipeline_id} --table {table.name}` lists the chunks",
+        )
     sides = _Sides.of(survey, runtime.destination(table), with_values=options.digest) if chosen else None
     if sides is None:
         return Verification(survey, (), unpublished)
@@ -188,9 +194,12 @@ def summary(chunks: Iterable[ChunkDifference]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
+    """`one_row_a_key`: the source has no two rows of one key, so that an older row of the target's is a stale one."""
+
     source: ComparedTable
     target: ComparedTarget
     destination: Destination
+    one_row_a_key: bool
 
     @classmethod
     def of(cls, survey: Survey, destination: Destination, *, with_values: bool) -> _Sides | None:
@@ -204,7 +213,9 @@ class _Sides:
             return None
         declared = table.load.empty_as_null
         empty_as_null = survey.source.text_format if declared is None else declared
-        return cls(survey.source.comparison(replace(target.columns, empty_as_null=empty_as_null)), target, destination)
+        source = survey.source.comparison(replace(target.columns, empty_as_null=empty_as_null))
+        unique = schema.primary_key
+        return cls(source, target, destination, one_row_a_key=bool(unique) and set(unique) <= set(key))
 
 
 def _chosen(survey: Survey, planned: Sequence[ComparableChunk], options: VerifyOptions) -> tuple[ComparableChunk, ...]:
@@ -349,10 +360,10 @@ def _compare_chunk(
     merges = sides.target.columns.merges_by_key
     with sides.target.row_hashes(chunk) as theirs, sides.source.row_hashes(chunk) as ours:
         hashes = compare_hashes(ours, theirs, merges_by_key=merges, most_hashes=_MOST_HASHES)
-    superseded = moved = 0
+    elsewhere = moved = 0
     if sides.target.columns.key:
         if merges:
-            superseded = _count_elsewhere(chunk, hashes.missing_hashes, sides.source, sides.target)
+            elsewhere = _count_elsewhere(chunk, hashes.missing_hashes, sides.source, sides.target)
         moved = _count_elsewhere(chunk, hashes.surplus_hashes, sides.target, sides.source)
     accounted = quarantined.get(chunk.key, 0)
     return ChunkDifference(
@@ -360,9 +371,9 @@ def _compare_chunk(
         source_rows=hashes.source_rows,
         target_rows=hashes.target_rows,
         accounted=accounted,
-        missing=max(0, hashes.missing - superseded - accounted),
+        missing=max(0, hashes.missing - elsewhere - accounted),
         extra=hashes.extra,
-        changed=hashes.changed,
+        changed=hashes.changed + (elsewhere if sides.one_row_a_key else 0),
         deleted_at_source=max(0, hashes.surplus - moved),
         moved=moved,
     )

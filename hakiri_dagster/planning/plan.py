@@ -94,8 +94,8 @@ class ChunkCounts:
 @dataclass(frozen=True, slots=True)
 class TablePlan:
     """The stages of one table. `hint`: of one with a cursor, how its history can be pulled. `not_shown`: chunks that
-    are published, of which Dagster shows nothing. `error` is set when the source or the destination could not even be
-    asked."""
+    are published, of which Dagster shows nothing. `waiting`: chunks that wait for transactions at the source. `error`
+    is set when the source or the destination could not even be asked."""
 
     pipeline_id: str
     table: str
@@ -110,6 +110,7 @@ class TablePlan:
     warnings: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     not_shown: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
     reread: RereadStretch | None = None
     error: str | None = None
 
@@ -134,14 +135,16 @@ class TablePlan:
         return bool(self.loads or self.hooks) and not self.refusals
 
     @property
-    def verdict(self) -> Literal["load", "hooks", "nothing", "refused", "error"]:
+    def verdict(self) -> Literal["load", "hooks", "wait", "nothing", "refused", "error"]:
         if self.error is not None:
             return "error"
         if self.refusals:
             return "refused"
         if self.hooks and not self.loads:
             return "hooks"
-        return "load" if self.stages else "nothing"
+        if self.stages:
+            return "load"
+        return "wait" if self.waiting else "nothing"
 
 
 @dataclass(frozen=True, slots=True)

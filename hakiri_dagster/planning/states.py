@@ -97,7 +97,8 @@ class Due:
 
     `busy` slices belong to chunks that an attempt holds: a claim tells whether it still lives. `states` differ from
     what is stored and are written before anything is claimed. `overtaken` are chunks that left the plan while an
-    attempt held them: their fences are to be bumped, so that it cannot publish into its successors.
+    attempt held them: their fences are to be bumped, so that it cannot publish into its successors. `waiting` are left
+    out for as long as a transaction at the source may add rows to them.
     """
 
     slices: tuple[DueSlice, ...] = ()
@@ -106,6 +107,7 @@ class Due:
     states: tuple[ChunkState, ...] = ()
     carried_over: tuple[str, ...] = ()
     overtaken: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 

@@ -69,7 +69,7 @@ SELECT
 # What a cursor's default draws its numbers from: the sequence of an identity or a serial, or that of any other default.
 # A view's column may have any name beneath it.
 _SEQUENCES: Final = """
-SELECT s.seqcache, s.seqincrement, s.seqcycle
+SELECT drawn.oid::pg_catalog.regclass::text, s.seqcache, s.seqincrement, s.seqcycle
 FROM beneath
 JOIN pg_catalog.pg_attribute a ON a.attrelid = beneath.oid AND a.attnum > 0
 JOIN LATERAL (
@@ -191,14 +191,21 @@ def _unknown_by_kind(row: Mapping[str, Any]) -> UnknownHorizon | None:
 
 
 def _unknown_by_sequence(sequences: Sequence[TupleRow], cursor: Cursor) -> UnknownHorizon | None:
-    for cache, increment, cycles in sequences:
-        if cache != 1 or increment != 1 or cycles:
-            setting = f"CACHE {cache}" if cache != 1 else f"INCREMENT BY {increment}" if increment != 1 else "CYCLE"
-            return UnknownHorizon(
-                f"the sequence of {cursor.name} has {setting}, so its numbers are not drawn in their order",
-                "run `ALTER SEQUENCE … CACHE 1 INCREMENT BY 1 NO CYCLE` at the source, or set `load.lag` to a number "
-                "of ids",
+    for sequence, cache, increment, cycles in sequences:
+        lag = "set `load.lag` to a number of ids"
+        if increment != 1 or cycles:  # which applications may rely on
+            setting, hint = (
+                f"INCREMENT BY {increment}" if increment != 1 else "CYCLE",
+                f"{lag}, or take a time as cursor",
             )
+        elif cache != 1:
+            setting = f"CACHE {cache}"
+            hint = f"run `ALTER SEQUENCE {sequence} CACHE 1` at the source and let its sessions connect again, or {lag}"
+        else:
+            continue
+        return UnknownHorizon(
+            f"the sequence {sequence} of {cursor.name} has {setting}, so its numbers are not drawn in their order", hint
+        )
     return None
 
 

@@ -264,8 +264,9 @@ def test_an_unknown_horizon_is_told_also_when_nothing_is_to_be_loaded(shop: Shop
     with shop.runtime() as runtime:
         plan = runtime.plan(runtime.project.tables).plan
     assert plan.is_converged
-    warning = "the sequence of id has CACHE 50, so its numbers are not drawn in their order"
+    warning = "the sequence src.orders_id_seq of id has CACHE 50, so its numbers are not drawn in their order"
     assert f"warning: {warning}" in explain(plan)
+    assert "run `ALTER SEQUENCE src.orders_id_seq CACHE 1` at the source" in explain(plan)
     assert "at first the last 10,000 ids" in explain(plan)
 
 
@@ -321,7 +322,9 @@ class TestATransactionThatStaysOpenForLong:
         assert set(shop.column("orders", "body")) == {"old"}, "windows that are complete are loaded"
         text, told = self.plan(shop)
         assert "wait for its end" in text
-        assert told["chunks"]["pending"] == 1
+        assert "~ 1 chunk(s) wait for transactions at the source to end: " in text
+        assert (told["verdict"], len(told["waiting"]), told["chunks"]["pending"]) == ("wait", 1, 1)
+        assert shop.apply()["orders"]["chunks"]["pending"] == 1
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,16 @@ def test_a_watermark_column_of_the_pipeline_concerns_only_tables_of_that_mode(lo
     ]
 
 
+def test_a_lag_without_a_cursor_is_warned_of(read: Read) -> None:
+    text = HEAD + 'tables = [{ name = "a", load = { lag = "1h", on_max_lag = "wait", mode = "append" } }]\n'
+    reading = read(None, {"shop.toml": text})
+    assert reading.problems == ()
+    assert [warning.message for warning in reading.warnings if "cursor" in warning.message] == [
+        "table `a`: `lag` has no effect, as it has no cursor",
+        "table `a`: `on_max_lag` has no effect, as it has no cursor",
+    ]
+
+
 def test_a_lag_of_a_mode_that_loads_the_whole_table_is_warned_of(read: Read) -> None:
     text = HEAD + 'tables = [{ name = "a", load = { lag = "1h", mode = "truncate" } }]\n'
     reading = read(None, {"shop.toml": text})
