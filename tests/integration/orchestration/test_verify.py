@@ -227,6 +227,51 @@ def test_of_an_upsert_a_row_that_moved_is_not_lost_and_one_with_an_older_version
     assert verify(digest=True)["orders"]["differences"] == []
 
 
+@pytest.mark.parametrize("mode", ["upsert", "scd2"])
+def test_a_row_that_moved_to_a_lower_cursor_is_stale(
+    orders: ShopProject, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    """Its window was loaded long ago; the source has one row a key, so the version in the target is an older one."""
+    declare(orders, primary_key=["id"], load={"mode": mode, **({"close_missing": False} if mode == "scd2" else {})})
+    if mode == "scd2":
+        orders.execute("DELETE FROM src.orders WHERE at IS NULL")
+    verify = Verify(orders, capsys)
+    orders.apply()
+    orders.execute("UPDATE src.orders SET v = 'back', at = '2024-01-20' WHERE id = 15")
+    assert orders.apply()["orders"]["chunks"]["done"] == 0
+    found = verify(digest=True, repair=True)["orders"]
+    assert differences(found) == {"2024-01": {"changed": 1}, "2024-02": {"moved": 1}}
+    assert found["pending"] == ["2024-01"]
+    orders.apply()
+    current = " AND is_current" if mode == "scd2" else ""
+    assert orders.rows(f"SELECT v FROM raw.orders WHERE id = 15{current}") == [("back",)]
+    assert verify(digest=True)["orders"]["differences"] == []
+
+
+def test_a_row_that_loses_its_cursor_is_loaded(orders: ShopProject) -> None:
+    declare(orders, primary_key=["id"])
+    orders.apply()
+    orders.execute("UPDATE src.orders SET v = 'none', at = NULL WHERE id = 15")
+    orders.apply()
+    assert orders.rows("SELECT v, at FROM raw.orders WHERE id = 15") == [("none", None)]
+
+
+def test_a_stretch_without_a_chunk_is_an_error(orders: ShopProject, capsys: pytest.CaptureFixture[str]) -> None:
+    declare(orders)
+    orders.apply()
+    with pytest.raises(UsageError, match="no published chunk lies in that stretch"):
+        Verify(orders, capsys)(stretch=("2031-01-01", None))
+
+
+def test_a_document_is_answered_where_nothing_can_be_compared(
+    shop: ShopProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.file("data/orders.csv", "id\n1\n")
+    shop.manifest({"id": "shop", "source": {"connector": "files", "config": {"path": "data"}}, "tables": ["orders"]})
+    verify = Verify(shop, capsys)
+    assert (verify()["orders"]["status"], verify.exit_code) == ("not_comparable", 2)
+
+
 def test_rows_in_quarantine_are_accounted_for_once(orders: ShopProject, capsys: pytest.CaptureFixture[str]) -> None:
     rule = {"type": "regex", "field": "v", "pattern": "^v", "on_fail": "skip"}
     declare(orders, validate={"row_level": [rule], "quarantine": {"allow_all": True}})
