@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+from pyspark.sql.types import BooleanType
 
 from hakiri_dagster.connectors.contract import FILE_COLUMN, RECORD_COLUMN, SPLIT_COLUMN
 from hakiri_dagster.connectors.files import frames
@@ -21,6 +25,8 @@ from hakiri_dagster.connectors.files.markers import file_marker, split_start
 from hakiri_dagster.connectors.files.options import FilesOptions
 from hakiri_dagster.connectors.files.text_values import Parsed, parse
 from hakiri_dagster.connectors.files.types import quoted
+from hakiri_dagster.connectors.json.strict import RepeatedKey, UnreadableRecord, decode_strictly
+from hakiri_dagster.connectors.json.type_inference import JSONB
 from hakiri_dagster.manifest.load_spec import SubMicroseconds
 from hakiri_dagster.planning.columns import Column as SchemaColumn
 
@@ -113,11 +119,32 @@ def _typed(
             continue
         text = without_nulls(F.col(f"c{names.index(column.name)}"), options.null_values)
         is_declared = column.name in declared
-        values.append((column, parse(text, column.spark_type) if is_declared else parse_inferred(text, column)))
+        values.append((column, _parse_declared(text, column) if is_declared else parse_inferred(text, column)))
     found = frames.typed_columns(values, on_sub_microseconds, marks_truncated=frames.may_truncate(columns))
     unlike = F.when(F.col(_WRONG_FIELDS).isNotNull(), F.lit(f"not {len(names)} fields, as the header has"))
     line = F.coalesce(F.col(_WRONG_FIELDS), _line(len(names), delimiter, options))
     return texts.select(*found.values, frames.malformed(line, unlike, found.misfits), *found.truncated, *frames.PLACE)
+
+
+def _parse_declared(text: Column, column: SchemaColumn) -> Parsed:
+    if (column.native_type or "").lower() != JSONB:
+        return parse(text, column.spark_type)
+    repeats = F.arrow_udf(_repeats_keys, BooleanType())(text)  # type: ignore[attr-defined]  # newer than its stubs
+    return Parsed(text, repeats, reason="has a key more than once, of which `jsonb` would keep the last")
+
+
+def _repeats_keys(texts: pa.Array) -> pa.Array:
+    """Run in a Spark task. What is no JSON at all is for the destination to refuse."""
+    found = np.zeros(len(texts), dtype=bool)
+    doubtful = pc.fill_null(pc.greater(pc.count_substring(texts, ":"), 1), False)
+    for index in np.flatnonzero(doubtful.to_numpy(zero_copy_only=False)).tolist():
+        try:
+            decode_strictly(texts[index].as_py())
+        except RepeatedKey:
+            found[index] = True
+        except UnreadableRecord:
+            continue
+    return pa.array(found)
 
 
 def without_nulls(text: Column, null_values: Sequence[str]) -> Column:

@@ -12,7 +12,7 @@ from hakiri_dagster.connectors.contract import DirectRows, FileState, SparkProvi
 from hakiri_dagster.connectors.files.cursors import Cursor
 from hakiri_dagster.connectors.files.footers import CursorStatistics
 from hakiri_dagster.connectors.files.source_lines import Begins
-from hakiri_dagster.connectors.files.types import declared_column
+from hakiri_dagster.connectors.files.types import declared_text_column
 from hakiri_dagster.planning.chunks import Bounds
 from hakiri_dagster.planning.columns import Column, SourceSchema
 
@@ -43,7 +43,7 @@ class Look:
         known = self.known.column(name) if self.known else None
         if name not in declared:
             return known or found[name]
-        return declared_column(name, declared[name])
+        return declared_text_column(name, declared[name])
 
 
 @dataclass(frozen=True, slots=True)

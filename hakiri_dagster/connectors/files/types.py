@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hakiri_dagster.errors import SourceError
 from hakiri_dagster.planning.columns import Column
 
 MAX_PRECISION = 38
@@ -48,6 +49,17 @@ def declared_column(name: str, postgres_type: str) -> Column:
         return Column(name, decimal(int(numeric[1]), int(numeric[2] or 0)), native_type=postgres_type)
     plain = _PRECISION_OF_TIME.sub(r"\1", plain)
     return Column(name, _POSTGRES.get(plain, "string"), native_type=postgres_type)
+
+
+def declared_text_column(name: str, postgres_type: str) -> Column:
+    """A column of a text format whose type the manifest declares."""
+    column = declared_column(name, postgres_type)
+    if postgres_type.strip().lower() == "bytea":
+        raise SourceError(
+            f"column `{name}` is declared `bytea`, and files and records of text hold no bytes",
+            hint=f"declare `{name}` as `text`, and decode it in the warehouse",
+        )
+    return column
 
 
 def is_timestamp(spark_type: str) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hakiri_dagster.connectors.files.text_inference import is_plain_text, signature, type_of
-from hakiri_dagster.connectors.files.types import declared_column
+from hakiri_dagster.connectors.files.types import declared_text_column
 from hakiri_dagster.connectors.json.typed_values import first_bytes
 from hakiri_dagster.planning.columns import Column
 
@@ -109,6 +109,6 @@ def inferred_column(name: str, observed: ObservedValues) -> Column:
 def declared_json_column(name: str, postgres_type: str) -> Column:
     """A column whose type the manifest declares: JSON has lists, so arrays are read as what they are."""
     if not postgres_type.endswith(_ARRAY):
-        return declared_column(name, postgres_type)
+        return declared_text_column(name, postgres_type)
     element = declared_json_column(name, postgres_type.removesuffix(_ARRAY).strip())
     return Column(name, f"array<{element.spark_type}>", native_type=postgres_type)

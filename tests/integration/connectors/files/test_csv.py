@@ -354,3 +354,21 @@ def test_rows_of_several_files_name_their_file(source):
     reading = source.read(source.discover())
     paths = {origin.marker: origin.path for origin in reading.files}
     assert {(row.id, paths[row[FILE_COLUMN]][-6:]) for row in reading.frame.collect()} == {(0, "f0.csv"), (1, "f1.csv")}
+
+
+def test_an_object_with_a_key_twice_is_malformed_in_a_column_declared_jsonb(source):
+    """PostgreSQL would keep the last one without a word."""
+    source.columns = {"j": "jsonb"}
+    good = ['"{""a"": 1.10, ""b"": {""a"": 2}}"', "[1]", "", "no json at all: that is for PostgreSQL to say"]
+    bad = ['"{""a"": 1, ""a"": 2}"', '"[{""b"": {""k"": 1, ""\\u006b"": 2}}]"']
+    source.write("a.csv", "id,j\n" + "".join(f"{n},{text}\n" for n, text in enumerate([*good, *bad])))
+    found = source.discover()
+    assert len(source.malformed(found)) == len(bad)
+    assert [row.j for row in source.rows(found)][:2] == ['{"a": 1.10, "b": {"a": 2}}', "[1]"]
+
+
+def test_a_declared_bytea_is_refused(source):
+    source.columns = {"b": "bytea"}
+    source.write("a.csv", "id,b\n1,\\x00ff\n")
+    with pytest.raises(SourceError, match="declared `bytea`"):
+        source.discover()
