@@ -89,7 +89,8 @@ def check_data_folders() -> Check:
     except EngineError as error:
         return Check("data folders", False, error.what, error.hint or "")
     if not orphaned:
-        return Check("data folders", True, "each one belongs to a project")
+        found = "each one belongs to a project" if os.geteuid() == 0 else "only projects of root's have any"
+        return Check("data folders", True, found)
     found = ", ".join(f"{folder.path} ({folder.size / _GIB:.1f} GiB, {folder.owner.root})" for folder in orphaned)
     return Check("data folders", True, f"without a project: {found}", "`hakiri postgres prune` removes them.")
 
