@@ -331,6 +331,11 @@ class Destination(Protocol):
         """Return who else has published rows that the target holds."""
         ...
 
+    def published_elsewhere(self, move: Move, *, resumed: bool) -> Mapping[str, Publisher]:
+        """Return by target the rows that other targets of the destination hold under the old name. Nothing where the
+        table's own target knows loads of that name, or, of a rename that is `resumed`, of the new one."""
+        ...
+
     def adopt(self, table: Table, publishers: Sequence[Publisher], project: ProjectClaim) -> None:
         """Take over what these have published to the table's target, in one transaction."""
         ...

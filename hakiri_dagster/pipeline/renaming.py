@@ -14,7 +14,7 @@ from hakiri_dagster.engine.process_identity import is_dead, where_it_ran
 from hakiri_dagster.errors import HakiriError, UsageError
 from hakiri_dagster.manifest.tables import Project
 from hakiri_dagster.pipeline.runtime import Runtime
-from hakiri_dagster.planning.publishers import Move, Moved, TargetPublishers, identity_of
+from hakiri_dagster.planning.publishers import Move, Moved, TargetPublishers, identity_of, is_ours_by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ def rename_loads(
 ) -> Renamed | None:
     """Return None where this was done before, and nothing is left under the old name."""
     moves, renames = find_moves(runtime.project, rename), runtime.audit.renames
-    if rename not in renames.unfinished():
+    resumed = rename in renames.unfinished()
+    if not resumed:
         doubtful = [(move, _publishers(runtime, move)) for move in moves]
         if not _is_known(runtime, rename, doubtful):
             if renames.was_finished(rename):
@@ -78,6 +79,7 @@ def rename_loads(
                 hint="`hakiri plan` names the pipeline or table that the target holds rows of",
             )
         _refuse_two_publishers(doubtful)
+    _refuse_other_targets(runtime, moves, resumed=resumed)
     _refuse_while_loading(runtime, moves)
     renames.begin(rename)
     moved = {
@@ -117,6 +119,30 @@ def _refuse_two_publishers(found: Sequence[tuple[Move, TargetPublishers]]) -> No
                 f"{target} holds rows of both {move.old_label} and {move.table.label}, which are not to be joined",
                 where=move.table.label,
                 hint="`hakiri plan` says what can be done",
+            )
+
+
+def _refuse_other_targets(runtime: Runtime, moves: Sequence[Move], *, resumed: bool) -> None:
+    """The history of a table would go to one that has none of its rows, and nothing brings it back."""
+    for move in moves:
+        ours = identity_of(move.table, runtime.source(move.table).lineage)
+        if ours is None:
+            continue
+        found = runtime.destination(move.table).published_elsewhere(move, resumed=resumed)
+        known = runtime.audit.runs.known(one.newest_run for one in found.values() if one.newest_run is not None)
+        elsewhere = [
+            target
+            for target, one in found.items()
+            if is_ours_by_name(one.project, ours, run_known=one.newest_run in known)
+        ]
+        if elsewhere:
+            target = f"{move.table.target_schema}.{move.table.target_name}"
+            raise HakiriError(
+                f"{move.old_label} has published to {', '.join(elsewhere)} and not to {target}, the target of "
+                f"{move.table.label}, so nothing is renamed",
+                where=move.table.label,
+                hint=f"if they are one table, give {move.table.label} the target of its rows, rename it, and change "
+                "the target after that",
             )
 
 

@@ -127,12 +127,12 @@ def published_by(table: Table, publisher: Publisher, ours: ProjectIdentity, know
     is_declared = (publisher.pipeline_id, publisher.table) in declared
     if is_declared and is_same_project(publisher.project, ours, run_known=run_known):
         return "this table" if publisher.label == table.label else "another table"
-    if is_declared or not _is_ours_by_name(publisher.project, ours, run_known=run_known):
+    if is_declared or not is_ours_by_name(publisher.project, ours, run_known=run_known):
         return "another project"
     return "an undeclared table"
 
 
-def _is_ours_by_name(recorded: ProjectIdentity | None, ours: ProjectIdentity, *, run_known: bool) -> bool:
+def is_ours_by_name(recorded: ProjectIdentity | None, ours: ProjectIdentity, *, run_known: bool) -> bool:
     """Under another pipeline or table the source may be any: it does not tell the project."""
     anywhere = ProjectIdentity(ours.id, ours.name)
     return is_same_project(recorded, anywhere, run_known=run_known)

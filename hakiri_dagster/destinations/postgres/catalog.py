@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,8 @@ from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 
 _NAME_BYTES = 63
+
+_TARGET_PARTS = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 
 _RELATION = """
 SELECT c.oid, c.relkind, CASE WHEN c.reltuples < 0 THEN NULL ELSE c.reltuples::bigint END,
@@ -111,6 +114,12 @@ def stored_name(name: str) -> str:
 def target_of(table: Table) -> str:
     """The target by one name, as ledger and fence have it: names that hold a dot are told apart by quotes."""
     return f"{_part(table.target_schema)}.{_part(table.target_name)}"
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """Return schema and name of a target as `target_of` writes it."""
+    schema, name = (quoted.replace('""', '"') or plain for quoted, plain in _TARGET_PARTS.findall(target))
+    return schema, name
 
 
 def _part(name: str) -> str:

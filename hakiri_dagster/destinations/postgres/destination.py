@@ -143,6 +143,11 @@ class PostgresDestination:
         with self._connections.look(table.label) as connection:
             return publishers.read_publishers(connection, table, ours)
 
+    def published_elsewhere(self, move: Move, *, resumed: bool) -> Mapping[str, Publisher]:
+        self._bring_control_schema_up_to_date()
+        with self._connections.look(move.table.label) as connection:
+            return publishers.find_published_elsewhere(connection, move, resumed=resumed)
+
     def adopt(self, table: Table, publishers: Sequence[Publisher], project: ProjectClaim) -> None:
         self._ensure_control_schema()
         with self._connections.transaction(table.label) as connection:

@@ -12,11 +12,11 @@ from typing import LiteralString
 from psycopg import sql
 
 from hakiri_dagster.destinations.postgres import catalog
-from hakiri_dagster.destinations.postgres.catalog import target_of
+from hakiri_dagster.destinations.postgres.catalog import stored_name, target_of
 from hakiri_dagster.destinations.postgres.connection import Connection, relation
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
-from hakiri_dagster.planning.publishers import ProjectClaim, ProjectIdentity, Publisher, TargetPublishers
+from hakiri_dagster.planning.publishers import Move, ProjectClaim, ProjectIdentity, Publisher, TargetPublishers
 
 # One step of the index a publisher, however many loads each has made.
 _LIVE: LiteralString = """
@@ -68,6 +68,29 @@ WHERE p.project_id IS NOT DISTINCT FROM %(seen_id)s::text AND p.project_name IS 
 RETURNING true
 """
 
+# A load without rows tells the target of a name, too.
+_KNOWS_MOVE: LiteralString = """
+SELECT EXISTS (SELECT FROM hakiri.ledger
+               WHERE pipeline_id = %(old_pipeline)s AND table_name = %(old_table)s AND target = %(target)s
+                 AND superseded_by IS NULL)
+    OR %(resumed)s AND EXISTS (SELECT FROM hakiri.ledger
+                               WHERE pipeline_id = %(pipeline)s AND table_name = %(table)s AND target = %(target)s
+                                 AND superseded_by IS NULL)
+"""
+
+_ELSEWHERE: LiteralString = """
+SELECT DISTINCT ledger.target, p.project_id, p.project_name, p.source
+FROM hakiri.ledger LEFT JOIN hakiri.publisher AS p USING (target, pipeline_id, table_name)
+WHERE pipeline_id = %(old_pipeline)s AND table_name = %(old_table)s AND ledger.target <> %(target)s
+  AND superseded_by IS NULL AND rows > 0
+ORDER BY ledger.target
+"""
+
+_OID: LiteralString = """
+SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = %s AND relname = %s AND relkind IN ('r', 'p')
+"""
+
 _LIVE_NAMES: LiteralString = "SELECT pipeline_id, table_name FROM live"
 
 _TARGET_LOCK: LiteralString = """
@@ -91,9 +114,27 @@ def read_publishers(connection: Connection, table: Table, ours: ProjectIdentity)
     has_own = any(row[:2] == (table.pipeline_id, table.name) and row not in doubtful for row in found)
     if not doubtful or catalog.find(connection, table.target_schema, table.target_name) is None:
         return TargetPublishers(recorded, has_own=has_own)
-    if not _holds_rows(connection, table):  # entries of the table's own name would still count as published by it
+    if not _holds_rows(connection, table.target_schema, table.target_name):
+        # entries of the table's own name would still count as published by it
         doubtful = [row for row in doubtful if row[:2] == (table.pipeline_id, table.name)]
     return TargetPublishers(recorded, tuple(_publisher(connection, target, row) for row in doubtful), has_own)
+
+
+def find_published_elsewhere(connection: Connection, move: Move, *, resumed: bool) -> dict[str, Publisher]:
+    """Return by target the rows that other targets hold under the old name, if the table's own target knows no loads of
+    that name. A rename that is `resumed` may have given them the new name already."""
+    if connection.execute("SELECT to_regclass('hakiri.publisher')").fetchone() == (None,):
+        return {}
+    own = _of(move.table)
+    old = {"old_pipeline": move.old_pipeline, "old_table": move.old_table}
+    if connection.execute(_KNOWS_MOVE, {**own, **old, "resumed": resumed}).fetchone() == (True,):
+        return {}
+    found = connection.execute(_ELSEWHERE, {"target": own["target"], **old}).fetchall()
+    return {
+        target: _publisher(connection, target, (move.old_pipeline, move.old_table, *project))
+        for target, *project in found
+        if _holds_rows(connection, *catalog.split_target(target))
+    }
 
 
 def _is_doubtful(row: tuple[object, ...], table: Table, ours: ProjectIdentity) -> bool:
@@ -116,13 +157,14 @@ def _identity(id_: object = None, name: object = None, source: object = None) ->
     return ProjectIdentity(None if id_ is None else str(id_), str(name), None if source is None else str(source))
 
 
-def _holds_rows(connection: Connection, table: Table) -> bool:
+def _holds_rows(connection: Connection, schema: str, name: str) -> bool:
     """A policy that hides rows makes a target look empty that is not."""
-    found = catalog.find(connection, table.target_schema, table.target_name)
+    schema, name = stored_name(schema), stored_name(name)
+    found = connection.execute(_OID, (schema, name)).fetchone()
     if found is None:
         return False
     query = sql.SQL("SELECT pg_catalog.row_security_active({}::oid) OR EXISTS (SELECT FROM {})").format(
-        sql.Literal(found.oid), relation(found.target.schema, found.target.name)
+        sql.Literal(found[0]), relation(schema, name)
     )
     return connection.execute(query).fetchone() == (True,)
 
@@ -159,7 +201,7 @@ def record_project(connection: Connection, table: Table, claim: ProjectClaim) ->
 def forget_vanished(connection: Connection, table: Table) -> None:
     """Drop from the ledger what other tables have published to a target that is empty by now."""
     others = _undeclared(connection, table)
-    if others and not _holds_rows(connection, table):
+    if others and not _holds_rows(connection, table.target_schema, table.target_name):
         for pipeline_id, name in others:
             connection.execute(_FORGET_VANISHED, (target_of(table), pipeline_id, name))
 

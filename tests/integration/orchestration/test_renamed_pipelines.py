@@ -361,6 +361,72 @@ def test_the_same_project_stays_the_same(shop: ShopProject, change: Callable[[Sh
         shutil.rmtree(changed.root)
 
 
+@pytest.mark.parametrize("left", ["loaded", "emptied", "dropped"])
+@pytest.mark.parametrize("what", RENAMES)
+def test_rows_in_another_target_refuse_a_rename_before_it_writes_anything(
+    shop: ShopProject, what: str, left: str
+) -> None:
+    named, old, new = RENAMES[what]
+    loaded(shop)
+    if left != "loaded":
+        shop.execute({"emptied": "TRUNCATE raw.orders", "dropped": "DROP TABLE raw.orders"}[left])
+    declare(shop, *named, target="orders.v2")
+    if left == "loaded":
+        for _ in range(2):  # also when the new target has rows of its own
+            with pytest.raises(HakiriError, match=r"tea/orders has published to raw\.orders and not to") as refused:
+                rename(shop, old, new)
+            assert refused.value.exit_code == 1
+            assert refused.value.where == "/".join(named)
+            assert "the target of its rows, rename it, and change the target after that" in (refused.value.hint or "")
+            assert shop.apply()[named[1]]["error"] is None
+        with shop.runtime() as runtime:
+            assert runtime.audit.renames.unfinished() == ()
+            assert len(runtime.audit.runs.recent("tea", "orders")) == 1
+        assert len(shop.instance.get_materialized_partitions(dg.AssetKey(["tea", "orders"]))) == 2
+        declare(shop, *named)  # the way out: the target of its rows first, and another one after that
+        assert rename(shop, old, new) is not None
+        declare(shop, *named, target="orders.v2")
+        assert shop.apply()[named[1]]["error"] is None
+    else:
+        assert rename(shop, old, new) is not None
+        assert shop.apply()[named[1]]["rows"] == 3
+    assert (shop.column_of("raw", "orders.v2", "order_id"), rename(shop, old, new)) == ([1, 2, 3], None)
+
+
+def test_an_unfinished_rename_is_finished_though_other_targets_have_rows(shop: ShopProject) -> None:
+    loaded(shop)
+    declare(shop, target="sales")
+    shop.apply()
+
+    class Killed(Exception): ...
+
+    def kill(_: Sequence[Move]) -> tuple[int, ...]:
+        raise Killed
+
+    declare(shop, "shop", target="sales")
+    with shop.runtime() as runtime, pytest.raises(Killed):
+        rename_loads(runtime, parse_rename("tea", "shop"), kill)
+    declare(shop, "shop", target="others")
+    with pytest.raises(HakiriError, match=r"tea/orders has published to raw\.orders and not to raw\.others"):
+        rename(shop, "tea", "shop")
+    declare(shop, "shop", target="sales")
+    renamed = rename(shop, "tea", "shop")
+    assert renamed is not None
+    assert renamed.moved[0].elsewhere == ("raw.orders",)
+    assert plan(shop)["verdict"] == "nothing"
+
+
+def test_rows_of_another_project_in_another_target_are_in_nobodys_way(shop: ShopProject) -> None:
+    shop.file("manifests/hakiri.toml", '[project]\nid = "one"\n')
+    loaded(shop)
+    shop.execute("DROP TABLE raw.orders")
+    other = in_another_folder(shop, "other")
+    other.file("manifests/hakiri.toml", '[project]\nid = "two"\n')
+    loaded(other, target="sales")
+    declare(shop, "shop", target="others")
+    assert rename(shop, "tea", "shop") is not None
+
+
 def test_an_emptied_target_belongs_to_no_old_name(shop: ShopProject) -> None:
     loaded(shop)
     declare(shop, "shop")
