@@ -162,12 +162,20 @@ def refuse_publisher(
         )
     return (
         f"{holds} were published as {publisher.label}, which this project does not declare with this target: "
-        f"{table.label} would load all of its rows once more beside them; "
-        f"if {publisher.label} is called {table.label} now, run `{rename_command(publisher, table)}`; {adopt}; {other}"
+        f"{table.label} would load all of its rows once more beside them; {_advise_rename(publisher, table)}; "
+        f"{adopt}; {other}"
     )
 
 
-def rename_command(publisher: Publisher, table: Table) -> str:
-    if publisher.table == table.name:
-        return f"hakiri pipeline rename {publisher.pipeline_id} {table.pipeline_id}"
-    return f"hakiri pipeline rename {publisher.label} {table.label}"
+def _advise_rename(publisher: Publisher, table: Table) -> str:
+    """A name that the project still declares cannot be renamed: neither the table nor, as a whole, its pipeline."""
+    declared = frozenset() if table.project is None else table.project.publishes
+    if any((one.pipeline_id, one.table) == (publisher.pipeline_id, publisher.table) for one in declared):
+        return (
+            f"if {publisher.label}, which is declared with another target, and {table.label} have exchanged their "
+            "names, give one of the two a third name in between, and run `hakiri pipeline rename` after each step"
+        )
+    old, new = publisher.label, table.label
+    if publisher.table == table.name and all(one.pipeline_id != publisher.pipeline_id for one in declared):
+        old, new = publisher.pipeline_id, table.pipeline_id
+    return f"if {publisher.label} is called {table.label} now, run `hakiri pipeline rename {old} {new}`"

@@ -105,6 +105,48 @@ def test_a_new_name_is_refused_until_what_was_loaded_is_renamed(shop: ShopProjec
     assert rename(shop, old, new) is None  # there is nothing left to do
 
 
+def test_the_refusal_names_a_command_that_works_where_the_old_pipeline_stays(shop: ShopProject) -> None:
+    loaded(shop)
+    declare(shop, "two")
+    shop.manifest(
+        {"id": "tea", "source": {"connector": "files", "config": {"path": "data"}}, "tables": [{"name": "other"}]}
+    )
+    with shop.runtime() as runtime:
+        (table,) = runtime.project.pipeline("two").tables  # type: ignore[union-attr]
+        (reason,) = runtime.plan([table]).plan.tables[0].refusals
+    assert "run `hakiri pipeline rename tea/orders two/orders`" in reason
+    assert rename(shop, "tea/orders", "two/orders") is not None
+
+
+def test_two_pipelines_exchange_their_names_by_way_of_a_third(shop: ShopProject) -> None:
+    def declare_both(first: str, second: str) -> None:
+        declare(shop, first)
+        source = {"connector": "files", "config": {"path": "data", "format": "csv"}}
+        items = {"name": "orders", "target": "items", "path": "data/items/", "load": APPEND}
+        shop.manifest({"id": second, "source": source, "tables": [items]})
+
+    shop.file("data/items/a.csv", order_lines((8, "2024-01-01", "9.50")))
+    shop.file("data/orders/a.csv", order_lines((1, "2024-01-01", "9.50")))
+    declare_both("tea", "shop")
+    shop.apply()
+    declare_both("shop", "tea")
+    with shop.runtime() as runtime:
+        refused = [reason for table in runtime.plan(runtime.project.tables).plan.tables for reason in table.refusals]
+    assert [("have exchanged their names" in reason, "third name" in reason) for reason in refused] == [
+        (True, True)
+    ] * 2
+    for first, second, old, new in (
+        ("third", "shop", "tea", "third"),
+        ("third", "tea", "shop", "tea"),
+        ("shop", "tea", "third", "shop"),
+    ):
+        declare_both(first, second)
+        assert rename(shop, old, new) is not None
+    with shop.runtime() as runtime:
+        assert runtime.plan(runtime.project.tables).plan.is_converged
+    assert (ids(shop), shop.column("items", "order_id")) == ([1], [8])
+
+
 def test_the_commands_refuse_rename_and_then_have_nothing_to_do(
     shop: ShopProject,
     postgres_server: Server,

@@ -73,6 +73,19 @@ def test_the_way_out_names_the_command_for_what_has_changed() -> None:
         assert f"`{command}`" in refuse_publisher(table(), publisher, "an undeclared table", OURS)
 
 
+def test_a_pipeline_that_is_still_declared_is_renamed_by_the_table() -> None:
+    tea = Publishes("tea", "items", "raw", "items")
+    reason = refuse_publisher(table(also=(tea,)), Publisher("tea", "orders", 2, 3), "an undeclared table", OURS)
+    assert "`hakiri pipeline rename tea/orders shop/orders`" in reason
+
+
+def test_a_table_that_is_still_declared_is_renamed_by_way_of_a_third_name() -> None:
+    tea = Publishes("tea", "orders", "raw", "items")
+    reason = refuse_publisher(table(also=(tea,)), Publisher("tea", "orders", 2, 3), "an undeclared table", OURS)
+    assert "if tea/orders, which is declared with another target, and shop/orders have exchanged their names" in reason
+    assert "give one of the two a third name in between" in reason
+
+
 def test_files_of_a_project_are_the_same_source_wherever_its_folder_is() -> None:
     here = identify_source(("files", "srv", "tea", "data", "orders"), PurePosixPath("/srv/tea"))
     there = identify_source(("files", "home", "ann", "tea", "data", "orders"), PurePosixPath("/home/ann/tea"))
