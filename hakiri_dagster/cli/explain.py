@@ -137,8 +137,8 @@ def _stage(stage: Stage) -> Iterator[str]:
             yield from _rewound(rewound)
         case RunHooks(hooks):
             yield f"+ run {len(hooks)} post-hook(s) that published loads owe: {'; '.join(hooks)}"
-        case AdoptLoads(publisher, chunks, rows):
-            yield f"= adopt {chunks} chunk(s), {rows:,} row(s), that were published as {publisher} (load.adopt)"
+        case AdoptLoads(publisher, chunks):
+            yield f"= adopt {chunks} chunk(s) that were published as {publisher} (load.adopt)"
         case Refuse(reason):
             yield f"! refused: {reason}"
         case _:
@@ -216,7 +216,7 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "gaps": [{"chunk": gap.key, "load_id": gap.load_id, "owed": gap.owed} for gap in table.gaps],
         "not_shown": list(table.not_shown),
         "waiting": list(table.waiting),
-        "adopts": [{"publisher": one.publisher, "chunks": one.chunks, "rows": one.rows} for one in table.adoptions],
+        "adopts": [{"publisher": one.publisher, "chunks": one.chunks} for one in table.adoptions],
         "hooks_owed": list(table.hooks),
         "refused": list(table.refusals),
         "warnings": list(table.warnings),

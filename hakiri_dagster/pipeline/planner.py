@@ -117,7 +117,7 @@ def _stages(survey: Survey) -> Sequence[Stage]:
     changes = [ChangeTarget(change.description) for change in survey.changes if not change.refused]
     carried = [CarryOver(survey.due.carried_over)] if survey.due.carried_over and survey.plan_changed else []
     rewound = tuple(survey.rewound[key] for key in survey.due_keys if key in survey.rewound)
-    adopted = [AdoptLoads(one.label, one.chunks, one.rows) for one in survey.ownership.adopted]
+    adopted = [AdoptLoads(one.label, one.chunks) for one in survey.ownership.adopted]
     if adopted:
         return [*refusals, *adopted]
     loads = [LoadChunks(survey.due_keys, _estimate(survey), rewound)] if survey.due_keys else []

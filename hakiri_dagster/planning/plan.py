@@ -59,7 +59,6 @@ class AdoptLoads:
 
     publisher: str
     chunks: int
-    rows: int
 
 
 Stage = ChangeTarget | CarryOver | LoadChunks | RunHooks | AdoptLoads | Refuse

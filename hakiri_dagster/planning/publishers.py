@@ -31,13 +31,13 @@ class ProjectIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """A pipeline and table whose published rows a target holds. `project` is None where it was published by a version
-    that did not record it. `newest_run` made the newest of these loads."""
+    """A pipeline and table whose published rows a target holds. How many these are is not known: the ledger counts
+    those of each load, and a load that reads a stretch again leaves the count of the earlier one. `project` is None
+    where it was published by a version that did not record it. `newest_run` made the newest of these loads."""
 
     pipeline_id: str
     table: str
     chunks: int
-    rows: int
     project: ProjectIdentity | None = None
     newest_run: str | None = None
 
@@ -144,7 +144,7 @@ def refuse_publisher(
     """Say whose rows are in the way, what would happen, and the ways out. `has_own`: the target has rows of the table,
     too. Then chunks of one name are there for both, and neither is to take over those of the other."""
     target = f"{table.target_schema}.{table.target_name}"
-    holds = f"{target} holds {publisher.rows:,} row(s) in {publisher.chunks} chunk(s) that"
+    holds = f"{target} holds rows in {publisher.chunks} chunk(s) that"
     if has_own:
         return (
             f"{holds} were published as {publisher.label}, which this project does not declare with this target, and "

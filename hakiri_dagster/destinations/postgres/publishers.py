@@ -39,8 +39,8 @@ FROM live LEFT JOIN hakiri.publisher AS p
   ON p.target = %(target)s AND p.pipeline_id = live.pipeline_id AND p.table_name = live.table_name
 """
 
-_EXTENT: LiteralString = """
-SELECT count(DISTINCT chunk_key), sum(rows)::bigint FROM hakiri.ledger
+_CHUNK_COUNT: LiteralString = """
+SELECT count(DISTINCT chunk_key) FROM hakiri.ledger
 WHERE target = %s AND pipeline_id = %s AND table_name = %s AND superseded_by IS NULL AND rows > 0
 """
 
@@ -146,9 +146,9 @@ def _is_doubtful(row: tuple[object, ...], table: Table, ours: ProjectIdentity) -
 def _publisher(connection: Connection, target: str, row: tuple[object, ...]) -> Publisher:
     pipeline_id, name, *project = row
     of = (target, pipeline_id, name)
-    chunks, rows = connection.execute(_EXTENT, of).fetchone() or (0, 0)
+    (chunks,) = connection.execute(_CHUNK_COUNT, of).fetchone() or (0,)
     (newest,) = connection.execute(_NEWEST_RUN, of).fetchone() or (None,)
-    return Publisher(str(pipeline_id), str(name), chunks, rows, _identity(*project), newest)
+    return Publisher(str(pipeline_id), str(name), chunks, _identity(*project), newest)
 
 
 def _identity(id_: object = None, name: object = None, source: object = None) -> ProjectIdentity | None:

@@ -106,7 +106,7 @@ def test_the_answer_of_validate(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_the_answer_of_plan() -> None:
-    adopted, reread = (AdoptLoads("shop-db/orders", 24, 120_000),), RereadStretch(1, 2, (OPEN,))
+    adopted, reread = (AdoptLoads("shop-db/orders", 24),), RereadStretch(1, 2, (OPEN,))
     table = TablePlan("shop", "orders", "public.orders", "upsert", is_new=True, stages=adopted, reread=reread)
     plan = ProjectPlan((table,), (Limits("shop"),))
     assert keys(ANSWERS["plan"]) == keys(plan_document(plan))

@@ -48,13 +48,13 @@ CASES: list[tuple[ProjectIdentity, ProjectIdentity | None, bool, PublishedBy]] =
 def test_a_project_is_known_by_its_id_then_its_runs_then_its_name_and_source(
     ours: ProjectIdentity, recorded: ProjectIdentity | None, is_remembered: bool, expected: PublishedBy
 ) -> None:
-    publisher = Publisher("shop", "orders", 1, 1, recorded, "run-1")
+    publisher = Publisher("shop", "orders", 1, recorded, "run-1")
     known = frozenset({"run-1"} if is_remembered else {"run-2"})
     assert published_by(table(), publisher, ours, known) == expected
 
 
 def test_only_what_is_declared_with_the_same_target_may_share_it() -> None:
-    other = Publisher("tea", "orders", 1, 1, OURS)
+    other = Publisher("tea", "orders", 1, OURS)
     for declared, expected in (
         ((), "an undeclared table"),
         ((Publishes("tea", "orders", "raw", "orders"),), "another table"),
@@ -66,22 +66,22 @@ def test_only_what_is_declared_with_the_same_target_may_share_it() -> None:
 
 def test_the_way_out_names_the_command_for_what_has_changed() -> None:
     for publisher, command in (
-        (Publisher("tea", "orders", 2, 3), "hakiri pipeline rename tea shop"),
-        (Publisher("shop", "sales", 2, 3), "hakiri pipeline rename shop/sales shop/orders"),
-        (Publisher("tea", "sales", 2, 3), "hakiri pipeline rename tea/sales shop/orders"),
+        (Publisher("tea", "orders", 2), "hakiri pipeline rename tea shop"),
+        (Publisher("shop", "sales", 2), "hakiri pipeline rename shop/sales shop/orders"),
+        (Publisher("tea", "sales", 2), "hakiri pipeline rename tea/sales shop/orders"),
     ):
         assert f"`{command}`" in refuse_publisher(table(), publisher, "an undeclared table", OURS)
 
 
 def test_a_pipeline_that_is_still_declared_is_renamed_by_the_table() -> None:
     tea = Publishes("tea", "items", "raw", "items")
-    reason = refuse_publisher(table(also=(tea,)), Publisher("tea", "orders", 2, 3), "an undeclared table", OURS)
+    reason = refuse_publisher(table(also=(tea,)), Publisher("tea", "orders", 2), "an undeclared table", OURS)
     assert "`hakiri pipeline rename tea/orders shop/orders`" in reason
 
 
 def test_a_table_that_is_still_declared_is_renamed_by_way_of_a_third_name() -> None:
     tea = Publishes("tea", "orders", "raw", "items")
-    reason = refuse_publisher(table(also=(tea,)), Publisher("tea", "orders", 2, 3), "an undeclared table", OURS)
+    reason = refuse_publisher(table(also=(tea,)), Publisher("tea", "orders", 2), "an undeclared table", OURS)
     assert "if tea/orders, which is declared with another target, and shop/orders have exchanged their names" in reason
     assert "give one of the two a third name in between" in reason
 

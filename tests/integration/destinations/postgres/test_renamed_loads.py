@@ -130,6 +130,19 @@ def test_of_two_projects_that_load_at_once_one_publishes(make_shop: MakeShop) ->
     assert first.ids() == [1]
 
 
+def test_a_chunk_that_was_loaded_in_stretches_counts_once(make_shop: MakeShop) -> None:
+    """The entries of both stay in the ledger, though the second has read the rows of the first again."""
+    shop = make_shop()
+    for lower in (0, 1):
+        load = shop.load(replace(window(0, 10), bounds=window(lower, lower + 2).bounds), run_id=f"run-{lower}")
+        candidate = shop.candidate(load, [order(1, updated_at=1)])
+        shop.destination.prepare(load, candidate).publish(candidate.cursor_max, 0)
+    assert shop.query("SELECT sum(rows)::int FROM hakiri.ledger WHERE superseded_by IS NULL") == [(2,)]
+    assert shop.ids() == [1]
+    found = shop.destination.publishers(replace(shop.table, pipeline_id="tea"), ProjectIdentity(None, "tea"))
+    assert [(one.label, one.chunks, one.newest_run) for one in found.doubtful] == [("shop/orders", 1, "run-1")]
+
+
 def test_a_rename_waits_for_a_publish_that_is_under_way(make_shop: MakeShop) -> None:
     shop = make_shop()
     table = replace(shop.table, pipeline_id="tea")
