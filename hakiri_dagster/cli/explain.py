@@ -139,6 +139,7 @@ def _stage(stage: Stage) -> Iterator[str]:
             yield f"+ run {len(hooks)} post-hook(s) that published loads owe: {'; '.join(hooks)}"
         case AdoptLoads(publisher, chunks):
             yield f"= adopt {chunks} chunk(s) that were published as {publisher} (load.adopt)"
+            yield "  then what is due is planned by what they hold, and loaded"
         case Refuse(reason):
             yield f"! refused: {reason}"
         case _:

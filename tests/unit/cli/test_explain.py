@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from hakiri_dagster.cli.explain import document, explain
-from hakiri_dagster.planning.plan import Limits, LoadChunks, ProjectPlan, StartedBy, TablePlan
+from hakiri_dagster.planning.plan import AdoptLoads, Limits, LoadChunks, ProjectPlan, StartedBy, TablePlan
 
 WEBHOOK = "webhook: POST /hooks/shop, signed (github)"
 
@@ -23,4 +23,13 @@ def test_a_plan_tells_all_that_is_limited_before_rows_move() -> None:
         "at most 4 pass(es) at once, over all pipelines (max_parallel_chunks)",
         "shop: at most 60/min requests to the source, of all workers together (rate_budget)",
         "shop: at most 50/s blocks of rows to the destination, of all workers together (destination_writes_per_sec)",
+    ]
+
+
+def test_a_plan_that_adopts_tells_that_loads_may_follow() -> None:
+    stages = (AdoptLoads("tea/orders", 12),)
+    table = TablePlan("shop", "orders", "raw.orders", "append", is_new=False, stages=stages)
+    assert explain(ProjectPlan((table,))).splitlines()[1:] == [
+        "  = adopt 12 chunk(s) that were published as tea/orders (load.adopt)",
+        "    then what is due is planned by what they hold, and loaded",
     ]
