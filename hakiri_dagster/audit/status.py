@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypedDict
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, and_, exists, func, not_, select
 
 from hakiri_dagster.audit.claiming import HolderIsDead
 from hakiri_dagster.audit.engine import Transactions
 from hakiri_dagster.audit.rate_budgets import BudgetOf, RateBudgetReader
 from hakiri_dagster.audit.recent_loads import recent_loads
-from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, PIPELINE_RUN, REWIND, TABLE_STATE, UtcTime
+from hakiri_dagster.audit.schema import PIPELINE_CHUNKS, PIPELINE_RENAME, PIPELINE_RUN, REWIND, TABLE_STATE, UtcTime
 from hakiri_dagster.audit.standings import IN_PLAN, in_newest_plan, standings
 from hakiri_dagster.manifest.rates import Rate
 from hakiri_dagster.planning.phases import Phase, Sla, Standing, pipeline_phase, table_phase
+from hakiri_dagster.planning.publishers import RENAME_COMMAND
 
 _MOST_FAILED_CHUNKS: Final = 100
 """Of a pipeline; `chunks` counts all of them."""
@@ -212,13 +213,23 @@ def _open_rewinds(connection: Connection, pipeline_id: str) -> list[OpenRewind]:
 
 
 def _open_errors(connection: Connection, pipeline_id: str, failed: Collection[str]) -> list[TableError]:
-    """A later look that went well has settled an error, unless chunks of the table are still `failed`."""
+    """A later look that went well has settled an error, unless chunks of the table are still `failed`. A refusal
+    that a rename was to mend is settled by the rename."""
     run = PIPELINE_RUN.c
     newest = (
         select(run.table_name, func.max(run.started_at).label("started_at"))
         .where(run.pipeline_id == pipeline_id)
         .group_by(run.table_name)
         .subquery()
+    )
+    rename = PIPELINE_RENAME.c
+    mended = and_(
+        func.coalesce(run.error_msg, "").contains(RENAME_COMMAND),
+        exists().where(
+            rename.new_pipeline == run.pipeline_id,
+            rename.new_table.in_(("", run.table_name)),
+            rename.finished_at >= func.coalesce(run.ended_at, run.started_at),
+        ),
     )
     query = (
         select(run.table_name, run.started_at, run.ended_at, run.error_msg, TABLE_STATE.c.planned_at)
@@ -227,7 +238,7 @@ def _open_errors(connection: Connection, pipeline_id: str, failed: Collection[st
             TABLE_STATE,
             (TABLE_STATE.c.pipeline_id == run.pipeline_id) & (TABLE_STATE.c.table_name == run.table_name),
         )
-        .where(run.pipeline_id == pipeline_id, run.status.in_(("failed", "partial")))
+        .where(run.pipeline_id == pipeline_id, run.status.in_(("failed", "partial")), not_(mended))
         .order_by(run.table_name)
     )
     told = [(row, row.ended_at or row.started_at) for row in connection.execute(query)]

@@ -117,7 +117,8 @@ def _failed(document: PipelineStatus) -> Iterator[str]:
     chunks: dict[tuple[str, str], list[str]] = {}
     for one in document["failed_chunks"]:
         chunks.setdefault((one["table"], one["error"].splitlines()[0] if one["error"] else ""), []).append(one["chunk"])
-    if document["chunks"]["failed"] < 2:
+    told = {one["table"] for one in document["errors"]}
+    if document["chunks"]["failed"] < 2 and all(table in told for table, _ in chunks):
         return
     for (table, error), keys in list(chunks.items())[:_SHOWN_REASONS]:
         more = "" if len(keys) <= _SHOWN_KEYS else f" and {len(keys) - _SHOWN_KEYS:,} more"

@@ -11,6 +11,7 @@ from hakiri_dagster.destinations.contract import Destination
 from hakiri_dagster.errors import DestinationError
 from hakiri_dagster.manifest.tables import Table
 from hakiri_dagster.planning.publishers import (
+    RENAME_COMMAND,
     ProjectClaim,
     Publisher,
     identity_of,
@@ -51,7 +52,7 @@ def _unfinished_renames(table: Table, audit: AuditDb) -> Iterator[str]:
         if rename.concerns(table.pipeline_id, table.name):
             yield (
                 f"the rename of {rename.old} to {rename.new} was begun and is not finished, so nothing is loaded; "
-                f"run `hakiri pipeline rename {rename.old} {rename.new}` again"
+                f"run `{RENAME_COMMAND} {rename.old} {rename.new}` again"
             )
 
 

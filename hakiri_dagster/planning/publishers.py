@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Literal
+from typing import Final, Literal
 
 from hakiri_dagster.manifest.tables import Table
+
+RENAME_COMMAND: Final = "hakiri pipeline rename"
+"""A refusal that has it is mended by a rename, and `status` hides it when that is done."""
 
 PublishedBy = Literal["this table", "another table", "an undeclared table", "another project"]
 
@@ -173,9 +176,9 @@ def _advise_rename(publisher: Publisher, table: Table) -> str:
     if any((one.pipeline_id, one.table) == (publisher.pipeline_id, publisher.table) for one in declared):
         return (
             f"if {publisher.label}, which is declared with another target, and {table.label} have exchanged their "
-            "names, give one of the two a third name in between, and run `hakiri pipeline rename` after each step"
+            f"names, give one of the two a third name in between, and run `{RENAME_COMMAND}` after each step"
         )
     old, new = publisher.label, table.label
     if publisher.table == table.name and all(one.pipeline_id != publisher.pipeline_id for one in declared):
         old, new = publisher.pipeline_id, table.pipeline_id
-    return f"if {publisher.label} is called {table.label} now, run `hakiri pipeline rename {old} {new}`"
+    return f"if {publisher.label} is called {table.label} now, run `{RENAME_COMMAND} {old} {new}`"

@@ -17,6 +17,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from hakiri_dagster.audit.status import TableError
 from hakiri_dagster.cli.apply_command import apply as apply_command
 from hakiri_dagster.cli.explain import document
 from hakiri_dagster.cli.plan_command import plan as plan_command
@@ -70,6 +71,11 @@ def plan(shop: ShopProject) -> dict[str, Any]:
     return dict(table)
 
 
+def errors(shop: ShopProject, pipeline: str) -> list[TableError]:
+    with shop.runtime() as runtime:
+        return runtime.audit.status(pipeline)["errors"]
+
+
 def rename(shop: ShopProject, old: str, new: str) -> Renamed | None:
     def show(moves: Sequence[Move]) -> tuple[int, ...]:
         return tuple(move_asset(shop.instance, move) for move in moves)
@@ -94,9 +100,11 @@ def test_a_new_name_is_refused_until_what_was_loaded_is_renamed(shop: ShopProjec
         assert words in reason
     answer = shop.apply()[named[1]]
     assert (reason in answer["error"], ids(shop)) == (True, [1, 2, 3])
+    assert [reason in one["error"] for one in errors(shop, named[0])] == [True]
 
     renamed = rename(shop, old, new)
     assert renamed is not None
+    assert errors(shop, named[0]) == []
     assert ([moved.loads for moved in renamed.moved], renamed.shown) == ([2], (2,))
     assert plan(shop)["verdict"] == "nothing"
     shop.file("data/orders/c.csv", order_lines((4, "2024-01-04", "2.00")))
@@ -467,6 +475,16 @@ def test_rows_of_another_project_in_another_target_are_in_nobodys_way(shop: Shop
     loaded(other, target="sales")
     declare(shop, "shop", target="others")
     assert rename(shop, "tea", "shop") is not None
+
+
+def test_an_error_that_no_rename_mends_is_told_after_one(shop: ShopProject) -> None:
+    loaded(shop)
+    declare(shop, path="data/none/")
+    assert shop.apply()["orders"]["error"] is not None
+    before = errors(shop, "tea")
+    declare(shop, "shop", path="data/none/")
+    assert rename(shop, "tea", "shop") is not None
+    assert (errors(shop, "shop"), len(before)) == (before, 1)
 
 
 def test_an_emptied_target_belongs_to_no_old_name(shop: ShopProject) -> None:
