@@ -74,13 +74,9 @@ def _table(table: TablePlan) -> list[str]:
     phase = "" if table.error is not None or not table.chunks.total else f", {table.phase}"
     head = f"{table.pipeline_id}/{table.table} → {table.target} [{table.mode}{phase}]{new}"
     lines = list(_cursor(table.hint))
-    owed = [gap.key for gap in table.gaps if gap.owed]
     lines += [line for stage in table.stages for line in _stage(stage)]
     lines += _reread(table.reread)
-    if owed:
-        lines.append(
-            f"  {len(owed)} of them published before, of which the ledger knows nothing any more: {some(owed)}"
-        )
+    lines += _owed_gaps(table)
     if table.error is not None:
         lines.append(f"! {table.error}")
     if table.waiting:
@@ -92,6 +88,19 @@ def _table(table: TablePlan) -> list[str]:
     lines += [f"warning: {warning}" for warning in table.warnings]
     lines += _wiped(table)
     return [head, *(f"  {line}" for line in lines)]
+
+
+def _owed_gaps(table: TablePlan) -> Iterator[str]:
+    """Tell chunks that another target has from those that are lost."""
+    by_target: dict[str | None, list[str]] = {}
+    for gap in table.gaps:
+        if gap.owed:
+            by_target.setdefault(gap.published_to, []).append(gap.key)
+    for target, keys in by_target.items():
+        if target is None:
+            yield f"  {len(keys)} of them published before, of which the ledger knows nothing any more: {some(keys)}"
+        else:
+            yield f"  {len(keys)} of them were published to {target} before, and their rows stay there: {some(keys)}"
 
 
 def _reread(reread: RereadStretch | None) -> list[str]:
@@ -214,7 +223,10 @@ def _table_document(table: TablePlan) -> dict[str, Any]:
         "rewound": [_rewound_document(chunk) for stage in loads for chunk in stage.rewound],
         "estimated_rows": loads[0].estimated_rows if loads else 0,
         "schema_changes": [stage.description for stage in table.stages if isinstance(stage, ChangeTarget)],
-        "gaps": [{"chunk": gap.key, "load_id": gap.load_id, "owed": gap.owed} for gap in table.gaps],
+        "gaps": [
+            {"chunk": gap.key, "load_id": gap.load_id, "owed": gap.owed, "published_to": gap.published_to}
+            for gap in table.gaps
+        ],
         "not_shown": list(table.not_shown),
         "waiting": list(table.waiting),
         "adopts": [{"publisher": one.publisher, "chunks": one.chunks} for one in table.adoptions],

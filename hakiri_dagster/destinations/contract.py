@@ -319,6 +319,11 @@ class Destination(Protocol):
         """Those of these loads of which the target holds no row, as far as that is cheap to tell."""
         ...
 
+    def loads_elsewhere(self, table: Table, loads: Collection[int]) -> Mapping[int, str]:
+        """Return those of these loads that the table has published to another target, which holds rows still, each with
+        that target."""
+        ...
+
     def last_load(self, table: Table) -> LastLoad | None:
         """How the rows that the table has in its target were loaded, if that is known."""
         ...

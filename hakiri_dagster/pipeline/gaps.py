@@ -27,7 +27,10 @@ def lost_loads(way: Way, survey: Survey) -> tuple[int, ...]:
 def gaps_of(survey: Survey, destination: Destination) -> tuple[Gap, ...]:
     """For whoever plans. What the destination is asked costs a fraction of a second, so ticks do not ask it."""
     due = set(survey.due_keys)
-    owed = [Gap(state.key, state.load_id, owed=True) for state in survey.states if state.gap and state.key in due]
+    lost = [state for state in survey.states if state.gap and state.key in due]
+    loads = [state.load_id for state in lost if state.load_id is not None]
+    elsewhere = destination.loads_elsewhere(survey.table, loads) if loads else {}
+    owed = [Gap(s.key, s.load_id, owed=True, published_to=elsewhere.get(s.load_id or 0)) for s in lost]
     return (*owed, *_vanished(survey, destination, due))
 
 

@@ -14,11 +14,13 @@ from hakiri_dagster.planning.repair import LedgerRow
 @dataclass(frozen=True, slots=True)
 class Gap:
     """`owed`: the ledger has lost the chunk's load, so it is loaded again by itself. Otherwise the ledger knows of it,
-    and only its rows are gone: somebody deleted them, who may have meant to."""
+    and only its rows are gone: somebody deleted them, who may have meant to. `published_to`: another target, which
+    the table had before and which has the chunk's rows."""
 
     key: str
     load_id: int | None
     owed: bool
+    published_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

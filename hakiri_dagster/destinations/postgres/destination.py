@@ -129,6 +129,10 @@ class PostgresDestination:
         with self._connections.look(table.label) as connection:
             return vanished.without_rows(connection, table, loads)
 
+    def loads_elsewhere(self, table: Table, loads: Collection[int]) -> Mapping[int, str]:
+        with self._connections.look(table.label) as connection:
+            return publishers.find_loads_elsewhere(connection, table, loads)
+
     def last_load(self, table: Table) -> LastLoad | None:
         with self._connections.transaction(table.label) as connection:
             return ledger.last_load(connection, table)

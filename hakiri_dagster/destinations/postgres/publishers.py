@@ -86,6 +86,12 @@ WHERE pipeline_id = %(old_pipeline)s AND table_name = %(old_table)s AND ledger.t
 ORDER BY ledger.target
 """
 
+_LOADS_ELSEWHERE: LiteralString = """
+SELECT load_id, target FROM hakiri.ledger
+WHERE load_id = ANY(%(loads)s) AND pipeline_id = %(pipeline)s AND table_name = %(table)s AND target <> %(target)s
+  AND superseded_by IS NULL
+"""
+
 _OID: LiteralString = """
 SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname = %s AND relname = %s AND relkind IN ('r', 'p')
@@ -135,6 +141,15 @@ def find_published_elsewhere(connection: Connection, move: Move, *, resumed: boo
         for target, *project in found
         if _holds_rows(connection, *catalog.split_target(target))
     }
+
+
+def find_loads_elsewhere(connection: Connection, table: Table, loads: Collection[int]) -> dict[int, str]:
+    """Return those of the table's loads that were published to another target, which holds rows still."""
+    if connection.execute("SELECT to_regclass('hakiri.ledger')").fetchone() == (None,):
+        return {}
+    found: dict[int, str] = dict(connection.execute(_LOADS_ELSEWHERE, {**_of(table), "loads": list(loads)}).fetchall())
+    filled = {target for target in set(found.values()) if _holds_rows(connection, *catalog.split_target(target))}
+    return {load_id: target for load_id, target in found.items() if target in filled}
 
 
 def _is_doubtful(row: tuple[object, ...], table: Table, ours: ProjectIdentity) -> bool:

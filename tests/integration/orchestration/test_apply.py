@@ -273,6 +273,9 @@ class TestCrashesAndRivals:
         shop.apply()
         shop.execute("CREATE TABLE raw.sales (LIKE raw.orders)")
         csv_shop(path="data/orders/", target="sales", **settings)
+        with shop.runtime() as runtime:
+            (planned,) = runtime.plan(runtime.project.tables, look_for_gaps=True).plan.tables
+        assert [(gap.owed, gap.published_to) for gap in planned.gaps] == [(True, "raw.orders")] * len(planned.loads)
         assert shop.apply()["orders"]["rows"] == 2
         assert shop.column("sales", "order_id") == [1, 2]
         shop.file("data/orders/a.csv", order_lines((1, "2024-01-05", "1"), (3, "2024-02-05", "2")))

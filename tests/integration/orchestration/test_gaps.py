@@ -171,3 +171,22 @@ def rewound(shop: ShopProject, lower: str, upper: str) -> None:
 def explained(shop: ShopProject) -> list[str]:
     with shop.runtime() as runtime:
         return explain(runtime.plan(runtime.project.tables, look_for_gaps=True).plan).splitlines()
+
+
+def test_chunks_that_another_target_has_are_not_told_as_lost(days: ShopProject) -> None:
+    def declare(target: str) -> None:
+        source = {"connector": "postgres", "config": {"url": days.url, "schema": "src"}}
+        days.manifest(
+            {"id": "shop", "source": source, "tables": [{"name": "days", "target": target, "incremental": "day"}]}
+        )
+
+    declare("days.v2")
+    assert [(gap.owed, gap.published_to) for gap in plan(days).gaps] == [(True, "raw.days")] * 4
+    told = "\n".join(explained(days))
+    assert "4 of them were published to raw.days before, and their rows stay there: 2024-01 … 2024-04" in told
+    assert "knows nothing" not in told
+    days.apply()
+    assert (plan(days).gaps, days.column("days", "id"), days.column_of("raw", "days.v2", "id")) == ((), IDS, IDS)
+    declare("others")
+    days.execute('TRUNCATE raw."days.v2"')
+    assert {(gap.owed, gap.published_to) for gap in plan(days).gaps} == {(True, None)}
