@@ -192,10 +192,7 @@ def judge_horizon(
         history = CursorHistory(transactions.place)
     went_back_to = _clock_before_jump(history, transactions, saved_now)
     if went_back_to is not None:
-        earliest = went_back_to if history.went_back_to is None else min(went_back_to, history.went_back_to)
-        history = CursorHistory(
-            transactions.place, prepared=history.prepared, reread=history.reread, went_back_to=earliest
-        )
+        history = _after_jump(history, transactions, went_back_to, kind)
     known = _without_ended(history, transactions)
     own = (_observe(upper, transactions, kind, zoned=zoned),) if observes and upper is not None else ()
     usable = [
@@ -235,6 +232,19 @@ def may_be_awaited(horizon: Horizon, patience: int) -> bool:
         one.prepared is None and one.began_at is not None and transactions.clock - one.began_at < patience
         for one in transactions.open
     )
+
+
+def _after_jump(
+    history: CursorHistory, transactions: SourceTransactions, went_back_to: int, kind: CursorKind
+) -> CursorHistory:
+    """What was observed of times may be stamped a second time. Numbers go on as if nothing had happened."""
+    if kind == "numeric":
+        clock = transactions.clock
+        return replace(
+            history, observations=tuple(replace(one, clock=min(one.clock, clock)) for one in history.observations)
+        )
+    earliest = went_back_to if history.went_back_to is None else min(went_back_to, history.went_back_to)
+    return CursorHistory(history.place, prepared=history.prepared, reread=history.reread, went_back_to=earliest)
 
 
 def _observe(upper: int, transactions: SourceTransactions, kind: CursorKind, *, zoned: bool) -> CursorObservation:

@@ -161,6 +161,15 @@ def test_a_clock_that_went_back_takes_back_what_may_come_there_again() -> None:
     assert judge(first, replica, 100, "timestamp").clock_went_back_to is None, "replicas are behind each other"
 
 
+def test_a_clock_that_went_back_says_nothing_of_numbers() -> None:
+    first = judge(None, at(NOW), 100)
+    later = at(NOW - HOUR, session(1, NOW - HOUR - MARGIN))
+    second = judge_horizon(first.history, later, 200, "numeric", saved_now=NOW + MINUTE)
+    assert (second.safe, second.clock_went_back_to) == (None, None), "it may have begun before the first survey"
+    third = at(NOW - HOUR + MINUTE, session(2, NOW - HOUR + 2 * MARGIN))
+    assert judge_horizon(second.history, third, 300, "numeric", saved_now=NOW + 2 * MINUTE).safe == 200
+
+
 def test_a_clock_that_went_back_is_noticed_after_it_has_caught_up() -> None:
     """Ours tells for how long it has run since."""
     first = judge(None, at(NOW), NOW - HOUR, "timestamp")
