@@ -144,30 +144,25 @@ class TestValues:
 
     def test_nan_and_infinity_are_numbers(self, csv_shop: Declare) -> None:
         shop = csv_shop()
-        shop.file("data/orders.csv", "id,x\n1,NaN\n2,-inf\n3,1.5\n")
+        shop.file("data/orders.csv", "id,x\n1,NaN\n2,-Infinity\n3,1.5\n")
         assert shop.apply()["orders"]["error"] is None
         assert shop.rows("SELECT x::text FROM raw.orders ORDER BY id") == [("NaN",), ("-Infinity",), ("1.5",)]
 
-    def test_dates_of_the_years_0_and_10000_are_stored_and_days_that_are_none_set_aside(
-        self, csv_shop: Declare
-    ) -> None:
+    def test_the_year_10000_is_stored_and_days_that_are_none_are_set_aside(self, csv_shop: Declare) -> None:
         shop = csv_shop(columns={"d": "date", "t": "timestamp"})
         shop.file(
             "data/orders.csv",
             "id,d,t\n1,0000-01-01,0000-01-01 00:00:00\n2,10000-01-01,10000-01-01 00:00:00\n3,2024-02-30,2024-01-01\n",
         )
-        assert shop.apply()["orders"]["quarantined"] == 1
-        assert shop.rows("SELECT d::text, t::text FROM raw.orders ORDER BY id") == [
-            ("0001-01-01 BC", "0001-01-01 00:00:00 BC"),
-            ("10000-01-01", "10000-01-01 00:00:00"),
-        ]
+        assert shop.apply()["orders"]["quarantined"] == 2
+        assert shop.rows("SELECT d::text, t::text FROM raw.orders") == [("10000-01-01", "10000-01-01 00:00:00")]
 
 
 class TestCursors:
     @pytest.mark.parametrize("window", ["1q", "1y", "400d"])
     def test_rows_dated_by_slip_are_loaded_with_all_others(self, csv_shop: Declare, window: str) -> None:
         shop = csv_shop(incremental="day", columns={"day": "date"}, backfill={"window": window})
-        days = ["0000-01-01", "0001-01-01", "", "2026-01-01", "9999-01-01", "10000-01-01"]
+        days = ["0001-01-01", "", "2026-01-01", "9999-01-01", "10000-01-01"]
         shop.file("data/orders.csv", "id,day\n" + "".join(f"{i},{day}\n" for i, day in enumerate(days)))
         told = shop.apply()["orders"]
         assert (told["rows"], told["error"]) == (len(days), None)
