@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,24 +99,33 @@ def test_a_transaction_that_commits_after_later_ones_were_read_is_not_lost(busy:
 def test_a_transaction_that_ends_before_it_is_listed_is_read_with_the_rows(
     busy: Busy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lost if the rows were read before: it is not open any more, and its rows were not visible then."""
-    listed = postgres_table.list_transactions
-    sessions: list[Connection] = []
-    for _ in range(len(MODES)):
+    """Lost if the rows were read as of a moment before: it is not open any more, and was not visible then."""
+    transaction, listed = postgres_table.source_transaction, postgres_table.list_transactions
+    open_now: list[Connection] = []
+
+    def end_all() -> None:
+        while open_now:
+            open_now.pop().commit()
+
+    def begun(*args: Any) -> AbstractContextManager[Connection]:
+        """Before the extent is read, which has the later row, and not the one before it."""
+        end_all()
         early, late = busy.session(), busy.session()
         busy.write(early, "early")
         busy.write(late, "late")
         late.commit()
-        sessions.append(early)
+        open_now.append(early)
+        return transaction(*args)
 
-    def meanwhile(*args: Any, **kwargs: Any) -> SourceTransactions:
-        for session in sessions:
-            session.commit()
+    def ended(*args: Any, **kwargs: Any) -> SourceTransactions:
+        end_all()
         return listed(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(postgres_table, "list_transactions", meanwhile)
+        patched.setattr(postgres_table, "source_transaction", begun)
+        patched.setattr(postgres_table, "list_transactions", ended)
         busy.shop.apply()
+    end_all()
     busy.shop.apply()
     assert busy.differences() == {}
 
