@@ -61,6 +61,8 @@ class ProjectFolder:
     root: Path
     env: dict[str, str] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    prefix: tuple[str, ...] = ()
+    """What commands are started by, such as `setpriv`."""
 
     @property
     def state(self) -> Path:
@@ -87,7 +89,7 @@ class ProjectFolder:
     def start_command(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> Running:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)}
         return Running(
-            list(command), cwd=self.root, env={**inherited, _MARK: self.mark, **self.env, **(env or {})},
+            [*self.prefix, *command], cwd=self.root, env={**inherited, _MARK: self.mark, **self.env, **(env or {})},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 

@@ -25,6 +25,12 @@ from tests.acceptance.interface import answers
 ROUNDS = int(os.environ.get("HAKIRI_SOAK_KILLS", "1"))
 SEED = os.environ.get("HAKIRI_SOAK_SEED") or str(Random().randrange(1_000_000))
 TABLES = ("items", "log")
+NOBODY = 65534
+AS_NOBODY = (
+    "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+    "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
+)  # fmt: skip
+"""It may read root's Python, and is no root otherwise."""
 
 
 class Exports:
@@ -69,6 +75,9 @@ def exports(new_project: NewProject, request: pytest.FixtureRequest) -> Iterator
     project.file("manifests/hakiri.toml", '[project]\nname = "exports"\n')
     if request.param == "closed folder":
         project.root.chmod(0o700)
+    if request.param == "ordinary user" and os.geteuid() == 0:
+        project.prefix, project.env = AS_NOBODY, {"HOME": str(project.root)}
+        shutil.chown(project.root, NOBODY, NOBODY)
     yield Exports(project)
     project.kill_everything()
     home = find(project.state / "postgres")
@@ -82,7 +91,7 @@ def assert_plain(done: Done) -> None:
     assert done.code == 0 or "hint:" in done.err, done
 
 
-@pytest.mark.parametrize("exports", ["open folder", "closed folder"], indirect=True)
+@pytest.mark.parametrize("exports", ["open folder", "closed folder", "ordinary user"], indirect=True)
 def test_deleted_at_any_moment_of_an_apply_the_next_one_is_exact(exports: Exports) -> None:
     print(f"\n{ROUNDS} deletions, HAKIRI_SOAK_SEED={SEED}")  # noqa: T201  # how to repeat it
     random, project = Random(SEED), exports.project
