@@ -259,10 +259,15 @@ class Survey:
                 return None
 
     @property
+    def has_one_row_a_key(self) -> bool:
+        """Whether the source cannot have two rows of one key, by which the target is merged."""
+        unique = self.discovery.schema.primary_key if self.discovery.schema is not None else ()
+        return bool(unique) and set(unique) <= set(self.table.upsert_key or unique)
+
+    @property
     def read_after(self) -> datetime | None:
         """Until when loads had been published when the source was looked at, where it has one row of each key."""
-        key = self.discovery.schema.primary_key if self.discovery.schema is not None else ()
-        if not key or not set(key) <= set(self.table.primary_key or key):
+        if not self.has_one_row_a_key:
             return None
         return max((entry.published_at for entry in self.ledger), default=None)
 

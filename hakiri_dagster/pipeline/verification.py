@@ -214,8 +214,7 @@ class _Sides:
         declared = table.load.empty_as_null
         empty_as_null = survey.source.text_format if declared is None else declared
         source = survey.source.comparison(replace(target.columns, empty_as_null=empty_as_null))
-        unique = schema.primary_key
-        return cls(source, target, destination, one_row_a_key=bool(unique) and set(unique) <= set(key))
+        return cls(source, target, destination, survey.has_one_row_a_key)
 
 
 def _chosen(survey: Survey, planned: Sequence[ComparableChunk], options: VerifyOptions) -> tuple[ComparableChunk, ...]:

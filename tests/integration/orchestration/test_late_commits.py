@@ -194,6 +194,13 @@ def test_a_row_that_moves_back_while_it_is_read_again_ends_as_the_source_has_it(
     assert versions == [("first", True)]
 
 
+def declare_days(shop: ShopProject, name: str, key: list[str], **load: Any) -> None:
+    """One table of the source, in windows of a day."""
+    table = {"name": name, "incremental": "at", "primary_key": key, "load": load, "backfill": {"window": "1d"}}
+    source = {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}}
+    shop.manifest({"id": "shop", "source": source, "tables": [table]})
+
+
 @pytest.mark.parametrize("mode", ["upsert", "scd2"])
 def test_a_row_that_moves_back_to_a_window_that_is_loaded_by_itself_ends_as_the_source_has_it(
     shop: ShopProject, mode: str
@@ -201,21 +208,7 @@ def test_a_row_that_moves_back_to_a_window_that_is_loaded_by_itself_ends_as_the_
     shop.execute("CREATE SCHEMA src")
     shop.execute("CREATE TABLE src.orders (id int PRIMARY KEY, at timestamptz, body text)")
     shop.execute("INSERT INTO src.orders SELECT n, '2024-01-08'::date + n, 'old' FROM generate_series(1, 3) n")
-    shop.manifest(
-        {
-            "id": "shop",
-            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
-            "tables": [
-                {
-                    "name": "orders",
-                    "incremental": "at",
-                    "primary_key": ["id"],
-                    "load": {"mode": mode},
-                    "backfill": {"window": "1d"},
-                }
-            ],
-        }
-    )
+    declare_days(shop, "orders", ["id"], mode=mode)
     shop.apply()
     shop.execute("UPDATE src.orders SET at = '2024-01-09 23:59:59+00', body = 'first' WHERE id = 3")
     shop.again("orders", "2024-01-09")
@@ -235,26 +228,23 @@ def test_of_several_rows_of_a_key_the_highest_cursor_counts_however_chunks_are_l
     shop.execute("CREATE SCHEMA src")
     shop.execute("CREATE TABLE src.events (account int, at timestamptz, body text)")
     shop.execute("INSERT INTO src.events SELECT 1, '2024-01-08'::date + n, n::text FROM generate_series(1, 3) n")
-    shop.manifest(
-        {
-            "id": "shop",
-            "source": {"connector": "postgres", "config": {"url": shop.url, "schema": "src"}},
-            "tables": [
-                {
-                    "name": "events",
-                    "incremental": "at",
-                    "primary_key": ["account"],
-                    "load": {"mode": mode},
-                    "backfill": {"window": "1d"},
-                }
-            ],
-        }
-    )
+    declare_days(shop, "events", ["account"], mode=mode)
     shop.apply()
     shop.execute("UPDATE src.events SET body = 'changed' WHERE body = '1'")
     shop.again("events", "2024-01-09")
     current = " WHERE is_current" if mode == "scd2" else ""
     assert shop.rows(f"SELECT body FROM raw.events{current}") == [("3",)]
+
+
+def test_rows_that_are_merged_by_another_key_than_the_sources_are_several_rows_of_a_key(shop: ShopProject) -> None:
+    shop.execute("CREATE SCHEMA src")
+    shop.execute("CREATE TABLE src.events (id int PRIMARY KEY, account int NOT NULL, at timestamptz, body text)")
+    shop.execute("INSERT INTO src.events SELECT n, 1, '2024-01-08'::date + n, n::text FROM generate_series(1, 3) n")
+    declare_days(shop, "events", ["id"], mode="upsert", upsert_key=["account"])
+    shop.apply()
+    shop.execute("UPDATE src.events SET body = 'changed' WHERE id = 1")
+    shop.again("events", "2024-01-09")
+    assert shop.rows("SELECT body FROM raw.events") == [("3",)]
 
 
 def test_an_unknown_horizon_is_told_also_when_nothing_is_to_be_loaded(shop: ShopProject) -> None:
