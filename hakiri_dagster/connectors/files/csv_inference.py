@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
-from hakiri_dagster.connectors.files.text_inference import are_days, split_matching
+from hakiri_dagster.connectors.files.text_inference import DAY, are_days, split_matching
 from hakiri_dagster.connectors.files.text_values import (
     NOT_FINITE,
     NUMBER,
-    YEAR,
     ZONE,
     Parsed,
     is_in_range,
@@ -43,11 +42,10 @@ _EXPONENTIAL: Final = (
     r"|-?[1-9]\.(?:0|\d*[1-9])E(?:-(?:[4-9]|[1-9]\d{1,2})|[7-9]|[1-9]\d{1,2})"
 )
 _BOOLEAN: Final = r"(?i:true|false)"
-_DAY: Final = rf"{YEAR}-\d{{2}}-\d{{2}}"
 _MINUTE: Final = r"[ T](?:[01]?\d|2[0-3]):[0-5]?\d"
 _SECOND: Final = r":[0-5]?\d(?:\.\d{1,9})?"
-_ZONELESS: Final = rf"{_DAY}{_MINUTE}(?:{_SECOND})?"
-_ZONED: Final = rf"{_DAY}{_MINUTE}{_SECOND}{ZONE}"
+_ZONELESS: Final = rf"{DAY}{_MINUTE}(?:{_SECOND})?"
+_ZONED: Final = rf"{DAY}{_MINUTE}{_SECOND}{ZONE}"
 """Spark reads no zone behind minutes."""
 
 _EXACT_IN_A_DOUBLE: Final = 15
@@ -79,7 +77,7 @@ _NOT_FINITE: Final = "NaN|-?Infinity"
 """As PostgreSQL writes them."""
 _TOO_MANY_DIGITS: Final = "no type of numbers holds all of its digits"
 _TIMES: Final = (
-    (rf"^{_DAY}$", _IS_DATE),
+    (rf"^{DAY}$", _IS_DATE),
     (rf"^{_ZONELESS}$", _IS_ZONELESS),
     (rf"^{_ZONED}$", _IS_ZONED),
 )
@@ -296,9 +294,9 @@ def _is_canonical(text: Column, value: Column, spark_type: str) -> Column | None
         case "boolean":
             return text.rlike(f"^{_BOOLEAN}$")
         case "date":
-            return text.rlike(f"^{_DAY}$") & value.isNotNull()
+            return text.rlike(f"^{DAY}$") & value.isNotNull()
         case "timestamp_ntz":
-            return value.isNotNull() & text.rlike(f"^(?:{_DAY}|{_ZONELESS})$")
+            return value.isNotNull() & text.rlike(f"^(?:{DAY}|{_ZONELESS})$")
         case "timestamp":
             return value.isNotNull() & text.rlike(f"^{_ZONED}$")
         case _ if is_integer(spark_type):

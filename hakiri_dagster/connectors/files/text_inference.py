@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from hakiri_dagster.connectors.files.text_values import YEAR, ZONE
 
 _DATE, _ZONELESS, _ZONED, _TEXT = (1 << bit for bit in range(4))
-_DAY: Final = rf"{YEAR}-\d{{2}}-\d{{2}}"
+DAY: Final = rf"{YEAR}-\d{{2}}-\d{{2}}"
 _CLOCK: Final = r"[ T](?:[01]?\d|2[0-3]):[0-5]?\d(?::[0-5]?\d(?:\.\d{1,9})?)?"
 _TIMES: Final = (
-    (rf"^{_DAY}$", _DATE),
-    (rf"^{_DAY}{_CLOCK}$", _ZONELESS),
-    (rf"^{_DAY}{_CLOCK}{ZONE}$", _ZONED),
+    (rf"^{DAY}$", _DATE),
+    (rf"^{DAY}{_CLOCK}$", _ZONELESS),
+    (rf"^{DAY}{_CLOCK}{ZONE}$", _ZONED),
 )
 _TYPES: Final = {
     _DATE: "date",
@@ -27,9 +27,9 @@ _TYPES: Final = {
     _ZONED: "timestamp",
 }
 TIMES_BY_TYPE: Final = {
-    "date": rf"^{_DAY}$",
-    "timestamp_ntz": rf"^{_DAY}(?:{_CLOCK})?$",
-    "timestamp": rf"^{_DAY}{_CLOCK}{ZONE}$",
+    "date": rf"^{DAY}$",
+    "timestamp_ntz": rf"^{DAY}(?:{_CLOCK})?$",
+    "timestamp": rf"^{DAY}{_CLOCK}{ZONE}$",
 }
 """By type, the texts that inference takes for it."""
 
