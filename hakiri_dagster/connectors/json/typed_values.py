@@ -107,6 +107,8 @@ def _unlike_inferred(raw: pa.LargeStringArray, column: Column, null_values: Sequ
         return None  # what is no number does not fit anyway
     else:
         alike = pc.match_substring_regex(raw, _INFERRED_BOOLEAN if at.is_boolean(kind) else _INFERRED_NUMBER)
+    if pc.all(alike).as_py():  # nulls do not count
+        return None
     empty = [json.dumps(text, ensure_ascii=False) for text in ("", *null_values)]
     alike = pc.or_(alike, pc.or_(pc.is_in(raw, pa.array(empty, raw.type)), pc.match_substring_regex(raw, r'^"\s*"$')))
     unlike = pc.fill_null(pc.invert(alike), False)
